@@ -132,3 +132,8 @@ def edited(mesh: bpy.types.Mesh) -> Iterator[bmesh.types.BMesh]:
         made.to_mesh(mesh)
     finally:
         made.free()
+
+
+FILE_VERTEX = "file_vertex"
+"""Name of the attribute of corners with the index of their vertex in the file, which is only stored if tangents need
+it."""

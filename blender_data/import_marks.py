@@ -149,3 +149,16 @@ def is_moved(obj: bpy.types.Object) -> bool:
     kept = obj.meshferry
     is_known = bool(kept.node_path) and obj.rotation_mode != "AXIS_ANGLE"
     return not is_known or transform_of(obj) != tuple(kept.given_transform)
+
+
+def objects_of(collection: bpy.types.Collection) -> list[bpy.types.Object]:
+    """Return the objects that belong to the import of a collection, wherever the user moved them.
+
+    A duplicate of the collection has the same identifier, so objects in other such collections are excluded.
+    """
+    inside = set(collection.all_objects)
+    identifier = collection.meshferry.import_id
+    others = [one for one in bpy.data.collections if one.meshferry.import_id == identifier and one != collection]
+    elsewhere = {obj for other in others for obj in other.all_objects} - inside
+    found = [obj for obj in bpy.data.objects if obj.meshferry.import_id == identifier]
+    return [obj for obj in found if obj not in elsewhere]

@@ -12,6 +12,7 @@ from . import names
 from .exporting.reading.material_reading import materials_by_name
 from .exporting.reading.mesh_reading import transformed
 from .importing import meshes
+from .mesh_data import file_normals
 from .names import fit_all
 
 
@@ -59,7 +60,7 @@ def add_level(context: bpy.types.Context, finest: bpy.types.Object, name: str, n
         if not finest.material_slots and not any(slots):
             data.materials.clear()  # an empty slot would cause a warning in each export
         if mesh.normal is not None:
-            meshes.set_editable_normals(data, mesh.normal, mesh.corner_point)
+            file_normals.set_editable_normals(data, mesh.normal, mesh.corner_point)
         level: bpy.types.Object = keep(bpy.data.objects.new(names.fit(name), data))
         for group in weights.names if weights else ():
             level.vertex_groups.new(name=group)
@@ -142,3 +143,7 @@ def _ways(
         yield here
     for child in layer.children:
         yield from _ways(child, obj, here)
+
+
+LEVEL_PROPERTIES = ("", "medium_level", "low_level", "lowest_level")
+"""Properties by which the finest object refers to its coarser levels; the index is the number of the level."""

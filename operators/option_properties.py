@@ -14,9 +14,9 @@ from typing import Any
 import bpy
 from bpy.props import BoolProperty, EnumProperty, FloatProperty, IntProperty, StringProperty
 
-from ..blender_data.exporting import export_options
-from ..blender_data.exporting.clips.clip_sources import scene_rate
-from ..blender_data.exporting.object_selection import armature_of
+from ..blender_data import export_options
+from ..blender_data.animation.clip_sources import scene_rate
+from ..blender_data.armature_modifiers import armature_of
 from ..blender_data.importing import import_options
 from ..blender_data.translation_context import CONTEXT
 from ..io_formats.core.format import Format

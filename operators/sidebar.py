@@ -7,7 +7,7 @@ from typing import Any
 import blf
 import bpy
 
-from ..blender_data.exporting.clips.clip_sources import scene_rate
+from ..blender_data.animation.clip_sources import scene_rate
 from ..blender_data.translation_context import CONTEXT
 from .option_properties import draw_automatic_rate
 from .preferences import FAMILIES, is_used

@@ -1,4 +1,4 @@
-"""The frames of an action that an export writes, and keys outside them.
+"""The frames of an action that an export writes, keys outside them, and the actions that belong to a file.
 
 An import switches on *Manual Frame Range*, since a file may be longer than its keys. While the range is unchanged,
 keys before or after it extend the export. A range that the user set is respected.
@@ -7,13 +7,16 @@ keys before or after it extend the export. A range that the user set is respecte
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import bpy
 import numpy as np
 import numpy.typing as npt
 
 from ...io_formats.core.messages import Message, Report, Text, listed
-from .. import action_slots, arrays
+from .. import animated_blocks, arrays
 
 _MOST_SAMPLES = 20_000
 """Largest number of samples to which keys extend an imported range: damaged files have keys at frame 24,000,000."""
@@ -92,8 +95,29 @@ def _frames_outside(action: Any) -> npt.NDArray[np.float64]:
     first, last = action.curve_frame_range
     found = [np.empty(0)]
     if first < start - _SAME_FRAME or last > end + _SAME_FRAME:  # Read all keys only if needed, since this takes long.
-        for curve in action_slots.action_curves(action, None):
+        for curve in animated_blocks.action_curves(action, None):
             if not curve.mute and not (curve.group is not None and curve.group.mute):
                 found.append(arrays.read(curve.keyframe_points, "co", 2)[:, 0].astype(np.float64))
     frames = np.unique(np.concatenate(found))
     return frames[(frames < start - _SAME_FRAME) | (frames > end + _SAME_FRAME)]
+
+
+@dataclass(frozen=True)
+class FileClips:
+    """The animations that belong to a file."""
+
+    origins: frozenset[str]
+    """Paths of the files from which the animations were imported."""
+
+    def holds(self, action: bpy.types.Action) -> bool:
+        """Return whether an action was imported from the same file as the animations in this set."""
+        return any(same_path(action.meshferry.source_path, path) for path in self.origins)
+
+    def allows(self, action: bpy.types.Action) -> bool:
+        """Return whether an action belongs to the file or was made in Blender."""
+        return not action.meshferry.source_path or self.holds(action)
+
+
+def same_path(one: str, other: str) -> bool:
+    """Return whether two paths of files are equal after resolving ``//``."""
+    return Path(bpy.path.abspath(one)) == Path(bpy.path.abspath(other))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import bpy
 
-from .. import action_slots
-from ..exporting.clips import pose_curves
+from .. import animated_blocks
 from ..rigging import body_shapes
+from . import pose_curves
 
 
 def shape_curves(armature: bpy.types.Object) -> list[bpy.types.FCurve]:
@@ -18,7 +18,7 @@ def shape_curves(armature: bpy.types.Object) -> list[bpy.types.FCurve]:
     if data is None or data.action is None or shape is None:
         return []
     by_path: dict[str, list[bpy.types.FCurve]] = {}
-    for curve in action_slots.action_curves(data.action, data.action_slot):
+    for curve in animated_blocks.action_curves(data.action, data.action_slot):
         by_path.setdefault(curve.data_path, []).append(curve)
     shaped = set(shape.names)
     found = []
@@ -38,6 +38,6 @@ def clean(armature: bpy.types.Object) -> int:
     curves = shape_curves(armature)
     bones = {pose_curves.bone_and_channel(curve.data_path)[0] for curve in curves}
     if curves:
-        action_slots.remove_curves(armature.animation_data.action, curves)
+        animated_blocks.remove_curves(armature.animation_data.action, curves)
         body_shapes.apply(armature)
     return len(bones)

@@ -11,7 +11,7 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from .. import action_slots, arrays
+from .. import animated_blocks, arrays
 from ..mesh_data import mesh_edits
 
 Array = npt.NDArray[np.float64]
@@ -44,9 +44,9 @@ def follow_root(armature: bpy.types.Object, root: str, axes: Array, before: Arra
         (3,) movements by the shape along the axes of the armature, before and after the change.
     """
     path = f'pose.bones["{bpy.utils.escape_identifier(root)}"].location'
-    own = {holder.action: holder.action_slot for holder in action_slots.action_holders(armature)}
+    own = {holder.action: holder.action_slot for holder in animated_blocks.action_holders(armature)}
     for action, slot in own.items():
-        curves = action_slots.curves_at(action, slot, path) if action.is_editable else []
+        curves = animated_blocks.curves_at(action, slot, path) if action.is_editable else []
         if curves:
             _move(action, curves, axes.T @ (offset - included_offset(action, before)))
             _store(action, offset)
@@ -54,7 +54,7 @@ def follow_root(armature: bpy.types.Object, root: str, axes: Array, before: Arra
         return
     for action in bpy.data.actions:
         is_unused = action.users == int(action.use_fake_user) and action.is_editable
-        if is_unused and not action.meshferry.has_shape_root and action_slots.curves_at(action, None, path):
+        if is_unused and not action.meshferry.has_shape_root and animated_blocks.curves_at(action, None, path):
             _store(action, included_offset(action, before))
 
 

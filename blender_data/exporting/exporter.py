@@ -8,13 +8,13 @@ import bpy
 
 from ...io_formats.core.messages import Details, Fix, Text, distinct, listed
 from ...io_formats.core.scene import Node, Scene
+from .. import scene_state
+from ..animated_blocks import Dependencies, dependencies, may_deform
+from ..animation.clip_sources import ClipSource, find_clips, played, scene_rate
+from ..export_options import ExportOptions, ExportRequest
 from ..steps import Step, Steps, finish, scaled
-from . import scene_state, transforms
-from .clips.animated_blocks import Dependencies, dependencies, may_deform
+from . import transforms
 from .clips.clip_sampling import ClipSampler, is_keyed
-from .clips.clip_sources import ClipSource, find_clips, played, scene_rate
-from .export_options import ExportOptions
-from .export_request import ExportRequest
 from .model_exporter import ModelExport
 from .models.lod_model_exporter import LodModelExport
 from .node_meshes import NodeMesh, NodeMeshes

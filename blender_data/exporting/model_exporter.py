@@ -13,14 +13,15 @@ from ...io_formats.core.messages import listed
 from ...io_formats.core.scene import Mesh, Node, Scene
 from ...io_formats.passes.join_meshes import join
 from .. import import_choices, names
+from ..armature_modifiers import MESHABLE, armature_of
+from ..export_options import ExportRequest
+from ..rigging.armature_reading import ReadSkeleton, SkeletonSpace, read_skeleton
 from ..steps import Step, Steps, scaled
 from . import transforms
 from .clips.baked_state import report_baked
 from .clips.joint_sampling import JointSampler
-from .export_request import ExportRequest
 from .node_meshes import NodeMeshes
-from .object_selection import MESHABLE, armature_of, select, select_armatures
-from .reading.armature_reading import ReadSkeleton, SkeletonSpace, read_skeleton
+from .object_selection import select, select_armatures
 from .reading.mesh_reading import transformed
 from .reading.rest_meshes import RestMeshes
 from .real_instances import Copies, common_armature, parts_shown, real_instances, report_parts

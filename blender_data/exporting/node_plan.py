@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import bpy
 
 from .. import names
-from .object_selection import MESHABLE
+from ..armature_modifiers import MESHABLE
 
 
 @dataclass

@@ -7,16 +7,17 @@ and its weights.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator
 
 import bpy
 from mathutils import Matrix
 
 from ...io_formats.core.errors import ExportError
 from ...io_formats.core.messages import Report, listed
+from .. import scene_state
+from ..armature_modifiers import MESHABLE, armature_of, refer_to_copies
 from ..names import name_in_file
-from . import scene_state
-from .object_selection import MESHABLE, armature_of, is_of_body, shown_by
+from .object_selection import is_of_body, shown_by
 
 Copies = dict[bpy.types.Object, list[bpy.types.Object]]
 
@@ -126,12 +127,3 @@ def _copy_members(instance: bpy.types.Object, made: list[bpy.types.Object]) -> l
     for copy in copies.values():
         real += _copy_members(copy, made) if shows_skinned(copy) else [copy]
     return real
-
-
-def refer_to_copies(owner: bpy.types.bpy_struct, copies: Mapping[bpy.types.Object, bpy.types.Object]) -> None:
-    """Make a modifier, a constraint or a property group refer to the copies instead of the original objects."""
-    for known in owner.bl_rna.properties:
-        if known.type == "POINTER" and not known.is_readonly:
-            copy = copies.get(getattr(owner, known.identifier))
-            if copy is not None:
-                setattr(owner, known.identifier, copy)

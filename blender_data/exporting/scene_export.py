@@ -9,10 +9,10 @@ import bpy
 from ...io_formats.core.errors import ExportError
 from ...io_formats.core.messages import joined
 from ...io_formats.core.scene import Scene
+from ..animation.clip_sources import ClipSource
+from ..export_options import ExportRequest
 from ..properties import stored_fields
 from ..steps import Steps
-from .clips.clip_sources import ClipSource
-from .export_request import ExportRequest
 from .object_selection import because
 
 

@@ -18,12 +18,13 @@ import numpy as np
 from ...io_formats.core.errors import ExportError
 from ...io_formats.core.messages import Message, Report, joined, listed
 from ...io_formats.images.kinds import JPEG_2000, extension_of
-from .. import action_slots, arrays, compat
-from ..exporting.clips.animated_blocks import with_shape_keys
-from ..exporting.clips.clip_sources import clip_name
-from ..exporting.object_selection import MESHABLE, enabled_objects, is_disabled, is_of_body, shown_by
+from .. import animated_blocks, arrays, compat
+from ..animated_blocks import with_shape_keys
+from ..animation.clip_sources import clip_name
+from ..armature_modifiers import MESHABLE
+from ..exporting.object_selection import enabled_objects, is_disabled, is_of_body, shown_by
 from ..exporting.reading.material_reading import pack_pixels, packed_content
-from ..importing.rigs import shown_bindings
+from ..rigging import shown_bindings
 
 _OWN = "meshferry"
 _DATA_COLLECTIONS = {
@@ -238,7 +239,7 @@ def forget_own_properties(objects: Iterable[bpy.types.Object]) -> None:
         blocks: list[Any] = [obj, obj.data, getattr(obj.data, "shape_keys", None)]
         blocks += [slot.material for slot in obj.material_slots]
         blocks = [block for block in blocks if block is not None]
-        blocks += [holder.action for block in blocks for holder in action_slots.action_holders(block)]
+        blocks += [holder.action for block in blocks for holder in animated_blocks.action_holders(block)]
         for block in blocks:
             kept = compat.declared_properties(block)
             if kept is not None and _OWN in kept:
@@ -290,7 +291,7 @@ def own_image_files(folder: Path, owner: str) -> Iterator[None]:
 def set_range(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -> list[bpy.types.Action]:
     """Set the frame range of the scene to that of the objects' actions; return these actions, each once."""
     playing = dict.fromkeys(data.action for _block, data in _players(objects))
-    actions = [action for action in playing if action is not None and action_slots.action_curves(action, None)]
+    actions = [action for action in playing if action is not None and animated_blocks.action_curves(action, None)]
     if actions:
         context.scene.frame_start = int(min(action.frame_range[0] for action in actions))
         context.scene.frame_end = max(
@@ -307,7 +308,7 @@ def playing_clips(objects: Iterable[bpy.types.Object]) -> set[str]:
 def name_clips(objects: Iterable[bpy.types.Object]) -> None:
     """Add the actions of objects to muted tracks named after their clips, by which exporters group them."""
     for block, data in _players(objects):
-        action_slots.stash_action(block, data.action, data.action_slot, clip_name(data.action))
+        animated_blocks.stash_action(block, data.action, data.action_slot, clip_name(data.action))
 
 
 def _players(objects: Iterable[bpy.types.Object]) -> list[tuple[bpy.types.ID, bpy.types.AnimData]]:
@@ -320,7 +321,7 @@ def key_interval(actions: Iterable[bpy.types.Action]) -> float:
     """Return the smallest time between two keys of actions, in frames; 0 with fewer than two keys."""
     least = 0.0
     for action in actions:
-        for curve in action_slots.action_curves(action, None):
+        for curve in animated_blocks.action_curves(action, None):
             gaps = np.diff(arrays.read(curve.keyframe_points, "co", 2)[:, 0])
             gaps = gaps[gaps > 1e-3]
             if len(gaps):

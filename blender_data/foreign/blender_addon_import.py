@@ -11,9 +11,9 @@ import numpy as np
 
 from ...io_formats.core.scene import Clip, TransformTrack
 from ...io_formats.geometry.quaternions import continuous_rotations
-from .. import action_slots, arrays
-from ..exporting.clips.animated_blocks import with_shape_keys
-from ..exporting.clips.clip_sources import scene_rate
+from .. import animated_blocks, arrays
+from ..animated_blocks import with_shape_keys
+from ..animation.clip_sources import scene_rate
 from ..importing.clips.actions import ClipActions, ClipTiming
 from ..rigging import joint_poses
 
@@ -95,10 +95,10 @@ def drop_still_curves(objects: Sequence[bpy.types.Object], *, keeps_clips: bool)
         if action in held:
             continue
         for slot in action.slots:
-            curves = action_slots.action_curves(action, slot)
+            curves = animated_blocks.action_curves(action, slot)
             own = [curve for curve in curves if not curve.data_path.startswith("pose.")]
             if own and not any(is_moving(curve) for curve in own):
-                action_slots.remove_curves(action, own)
+                animated_blocks.remove_curves(action, own)
     for block, data in _animated(objects):
         for track in list(data.nla_tracks):
             if all(strip.action is not None and not _curves(strip) for strip in track.strips):
@@ -107,7 +107,7 @@ def drop_still_curves(objects: Sequence[bpy.types.Object], *, keeps_clips: bool)
             data.action = None
         if data.action is None and not len(data.nla_tracks) and not len(data.drivers):
             block.animation_data_clear()
-    bpy.data.batch_remove([action for action in bpy.data.actions if not action_slots.action_curves(action, None)])
+    bpy.data.batch_remove([action for action in bpy.data.actions if not animated_blocks.action_curves(action, None)])
 
 
 def _held_actions(objects: Sequence[bpy.types.Object]) -> set[bpy.types.Action]:
@@ -121,7 +121,7 @@ def _held_actions(objects: Sequence[bpy.types.Object]) -> set[bpy.types.Action]:
             actions.setdefault(track.name, set()).update(strip.action for strip in track.strips if strip.action)
     held: set[bpy.types.Action] = set()
     for together in actions.values():
-        if not any(is_moving(curve) for action in together for curve in action_slots.action_curves(action, None)):
+        if not any(is_moving(curve) for action in together for curve in animated_blocks.action_curves(action, None)):
             held |= together
     return held
 
@@ -147,7 +147,7 @@ def _animated(objects: Sequence[bpy.types.Object]) -> Iterator[tuple[bpy.types.I
 
 
 def _curves(player: bpy.types.AnimData | bpy.types.NlaStrip) -> list[bpy.types.FCurve]:
-    return action_slots.action_curves(player.action, player.action_slot)
+    return animated_blocks.action_curves(player.action, player.action_slot)
 
 
 def is_moving(curve: bpy.types.FCurve) -> bool:
@@ -180,7 +180,7 @@ def without_pairs(objects: Sequence[bpy.types.Object]) -> list[bpy.types.Object]
         obj.matrix_basis = place.matrix_basis
         moving = place.animation_data
         if moving is not None and moving.action is not None:
-            action_slots.assign_action(obj, moving.action, moving.action_slot)
+            animated_blocks.assign_action(obj, moving.action, moving.action_slot)
         gone.append(place)
     names = [(obj, _plain(obj)) for obj in objects if obj not in gone]
     bpy.data.batch_remove(gone)
@@ -261,7 +261,7 @@ def as_one_clip(context: bpy.types.Context, objects: Sequence[bpy.types.Object],
 
 def _stretch(action: bpy.types.Action, start: float, factor: float) -> None:
     """Scale the times of an action's keys about a frame by a factor."""
-    for curve in action_slots.action_curves(action, None):
+    for curve in animated_blocks.action_curves(action, None):
         points = arrays.read(curve.keyframe_points, "co", 2)
         points[:, 0] = start + (points[:, 0] - start) * factor
         curve.keyframe_points.foreach_set("co", points.reshape(-1))

@@ -21,12 +21,12 @@ from ...io_formats.core.scene import (
     TransformTrack,
     VertexTrack,
 )
-from .. import action_slots, arrays, names
-from ..exporting.clips.animated_blocks import dependencies
-from ..exporting.clips.clip_sources import ClipSource, find_clips, scene_rate
-from ..exporting.export_options import ExportOptions
-from ..exporting.object_selection import MESHABLE, armature_of
-from ..importing.meshes import FILE_VERTEX
+from .. import animated_blocks, arrays, names
+from ..animated_blocks import dependencies
+from ..animation.clip_sources import ClipSource, find_clips, scene_rate
+from ..armature_modifiers import MESHABLE, armature_of
+from ..arrays import FILE_VERTEX
+from ..export_options import ExportOptions
 from ..mesh_data import file_normals, quantised_values, surfaces
 
 _BUILT_IN = frozenset(
@@ -149,7 +149,7 @@ def _clip(
     clip = Clip(source.name, source.fps, source.frame_count(rate))
     keyed = {obj.data.shape_keys: number for obj, number in places.items() if getattr(obj.data, "shape_keys", 0)}
     for block, (action, slot) in (source.actions or {}).items():
-        curves = action_slots.action_curves(action, slot)
+        curves = animated_blocks.action_curves(action, slot)
         paths = {curve.data_path for curve in curves}
         bones = {path.split('"')[1] for path in paths if path.startswith('pose.bones["')}
         moves = any(not path.startswith(("pose.", '["')) for path in paths)

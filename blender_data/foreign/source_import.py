@@ -16,8 +16,8 @@ from ...io_formats.core.source_files import SourceFile, SourceObject
 from ...io_formats.geometry import polygons
 from ...io_formats.geometry.submeshes import with_corners
 from .. import arrays
+from ..operator_calls import operator_error
 from ..steps import Step, Steps, without_bpy
-from .operator_errors import operator_error
 
 _NOT_REMOVED = {"libraries", "shape_keys", "window_managers", "workspaces", "screens", "all_ids"}
 """Collections of ``bpy.data`` that are not cleaned up: importers add nothing to them; or their data is removed together

@@ -18,11 +18,11 @@ from ...io_formats.core.messages import Message, Report, distinct
 from ...io_formats.core.scene import FloatArray, Scene, VertexTrack
 from ...io_formats.disk.atomic_write import replace_file
 from ...io_formats.disk.reach import Reach
+from ..operator_calls import Selection
 from .clips.actions import PlayedBefore
 from .import_request import ImportRequest
 from .rigs import armatures
 from .rigs.armatures import BoneMap
-from .selection import Selection
 from .shading.materials import MaterialFinder
 
 

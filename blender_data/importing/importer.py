@@ -5,15 +5,15 @@ from __future__ import annotations
 import bpy
 
 from .. import import_marks, names
-from ..exporting.object_selection import armature_of
+from ..armature_modifiers import armature_of
 from ..properties import store_fields
+from ..rigging import shown_bindings
 from ..steps import Steps, finish
 from . import meshes, objects, scene_blocks
 from .import_context import ImportContext, ImportResult
 from .import_options import ImportOptions
 from .import_request import ImportRequest
 from .placing.placements import PlacementImporter
-from .rigs import shown_bindings
 
 __all__ = ["ImportOptions", "ImportRequest", "ImportResult", "import_scene", "import_steps"]
 

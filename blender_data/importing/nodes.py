@@ -126,7 +126,7 @@ class NodeBuilder:
         """
         if shares_mirrored_vertices(mesh):
             ids = np.arange(len(mesh.points), dtype=np.int32).reshape(-1, 1)
-            mesh = replace(mesh, custom=[*mesh.custom, Layer(meshes.FILE_VERTEX, ids)])
+            mesh = replace(mesh, custom=[*mesh.custom, Layer(arrays.FILE_VERTEX, ids)])
         numbered = self.job.tracks.get(index, [])
         welded, first = weld(mesh, [track.points for _, track in numbered])
         if welded is not mesh and numbered:
@@ -153,4 +153,4 @@ class NodeBuilder:
             is_quantised = self.job.capabilities.splits_vertices
             file_normals.set_and_store(built, mesh.normal, mesh.corner_point, is_quantised=is_quantised)
         else:
-            meshes.set_editable_normals(built, mesh.normal, mesh.corner_point)
+            file_normals.set_editable_normals(built, mesh.normal, mesh.corner_point)

@@ -9,7 +9,7 @@ import bpy
 
 from ...io_formats.core.scene import Node, Role
 from .. import import_choices, names
-from ..exporting.models.model_objects import LEVEL_PROPERTIES
+from ..level_objects import LEVEL_PROPERTIES
 from ..properties import store_fields
 
 _EMPTY_SIZE = 0.25

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from ..rigging import helper_bones
 from ..steps import Step, Steps, scaled
 from . import objects
 from .clips.clips import ClipBuilder
 from .import_context import ImportContext
 from .nodes import NodeBuilder
-from .rigs import helper_bones
 from .rigs.skeletons import build_skeletons, set_sliders, switch_on_weighted
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import bpy
@@ -10,7 +11,39 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import arrays, compat
-from ..exporting.reading.mesh_reading import Triangulation
+
+IntArray = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Triangulation:
+    """Triangulation of the polygons of a mesh."""
+
+    vertex_of_loop: IntArray
+    corner_point: IntArray
+    """(C,) int32: the vertex of each corner of the triangles."""
+    polygon: IntArray | None = None
+    """(T,) int32: the polygon of each triangle; None if all polygons are triangles."""
+    loops: IntArray | None = None
+    """(C,) int32: the loop of each corner; None if all polygons are triangles."""
+
+    @classmethod
+    def of(cls, data: bpy.types.Mesh) -> Triangulation:
+        vertex_of_loop = arrays.corner_vertices(data)
+        # in this case all polygons are triangles, since none has fewer than 3 corners
+        if len(data.loops) == 3 * len(data.polygons):
+            return cls(vertex_of_loop, vertex_of_loop)
+        data.calc_loop_triangles()
+        loops = arrays.read(data.loop_triangles, "loops", 3, np.int32).reshape(-1)
+        polygon = arrays.read(data.loop_triangles, "polygon_index", dtype=np.int32)
+        return cls(vertex_of_loop, vertex_of_loop[loops], polygon, loops)
+
+    def fits(self, data: bpy.types.Mesh, points: int) -> bool:
+        """Return whether a mesh has the topology for which this triangulation was made."""
+        if len(data.vertices) != points or len(data.loops) != len(self.vertex_of_loop):
+            return False
+        return np.array_equal(Triangulation.of(data).vertex_of_loop, self.vertex_of_loop)
+
 
 _Flags = npt.NDArray[np.bool_]
 

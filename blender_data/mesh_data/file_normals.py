@@ -15,7 +15,37 @@ import numpy.typing as npt
 
 from ...io_formats.core.scene import FloatArray, IntArray, Layer
 from .. import arrays, compat
-from ..importing.meshes import set_editable_normals
+
+_SAME_NORMAL = 2.5e-4
+"""Tolerance for equal normals. Two 16-bit tangent frames of one normal differ by up to 2e-4 in a component; Blender
+itself merges normals of a smooth fan that differ by less than 0.014."""
+
+
+def set_editable_normals(built: bpy.types.Mesh, layer: Layer, corner_point: npt.NDArray[np.int32]) -> None:
+    """Set tangent-space normals of a mesh whose corners are at the given points, (C,)."""
+    on_points = arrays.domain_of(layer) == "POINT"
+    of_points = layer.values if on_points else _normals_of_points(layer, corner_point, len(built.vertices))
+    if of_points is not None:
+        compat.set_point_normals(built, np.ascontiguousarray(of_points, np.float32))
+    else:
+        compat.set_corner_normals(built, np.ascontiguousarray(layer.values, np.float32), layer.index)
+
+
+def _normals_of_points(layer: Layer, corner_point: npt.NDArray[np.int32], points: int) -> FloatArray | None:
+    """Return one normal for each point, (P, 3), which is three times as fast to set; None if corners of a point differ.
+
+    In many files vertices are split at UV seams, although their normals are equal.
+    """
+    if layer.index is None:
+        return None
+    chosen = np.zeros(points, layer.index.dtype)
+    chosen[corner_point] = layer.index
+    others = np.flatnonzero(chosen[corner_point] != layer.index)
+    apart = layer.values[chosen[corner_point[others]]] - layer.values[layer.index[others]]
+    if np.abs(apart).max(initial=0.0) > _SAME_NORMAL:
+        return None
+    return layer.values[chosen]
+
 
 ATTRIBUTE = "imported_normal"
 """Name of the attribute with the file's normals. It has three floats, or for files with quantised normals two 32-bit

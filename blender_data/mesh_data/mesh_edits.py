@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from ...io_formats.core.messages import Text
 from ...io_formats.core.scene import AnyArray, FloatArray, IntArray
-from .. import action_slots, arrays
-from ..exporting.clips.animated_blocks import with_shape_keys
-from ..exporting.object_selection import armature_of
+from .. import animated_blocks, arrays
+from ..animated_blocks import with_shape_keys
+from ..armature_modifiers import armature_of
 from . import vertex_weights
 
 _LABELS = {"position": "vertices", ".corner_vert": "faces", "material_index": "material assignment"}
@@ -107,13 +107,13 @@ def key_checksum(points: npt.NDArray[np.float32]) -> float:
 
 def edited_actions(obj: bpy.types.Object) -> list[bpy.types.Action]:
     """Return the imported actions of an object and its shape keys whose keys were edited since."""
-    actions = [holder.action for owner in with_shape_keys([obj]) for holder in action_slots.action_holders(owner)]
+    actions = [holder.action for owner in with_shape_keys([obj]) for holder in animated_blocks.action_holders(owner)]
     return [action for action in dict.fromkeys(actions) if action.meshferry.fingerprint and is_action_edited(action)]
 
 
 def action_checksum(action: bpy.types.Action) -> float:
     """Return the sum of the checksums of all f-curves of an action."""
-    curves = action_slots.action_curves(action, None)
+    curves = animated_blocks.action_curves(action, None)
     return sum((key_checksum(arrays.read(curve.keyframe_points, "co", 2)) for curve in curves), 0.0)
 
 

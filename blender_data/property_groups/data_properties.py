@@ -12,7 +12,7 @@ from bpy.props import (
     StringProperty,
 )
 
-from ..exporting.export_options import MERGING
+from ..export_options import MERGING
 from .object_properties import MeshferryFile, NamedInFile
 
 

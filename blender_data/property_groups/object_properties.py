@@ -12,7 +12,7 @@ from bpy.props import (
     StringProperty,
 )
 
-from ..exporting.export_options import PHYSICS_SHAPE
+from ..export_options import PHYSICS_SHAPE
 
 
 class NamedInFile:

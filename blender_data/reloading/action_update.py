@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import bpy
 
-from .. import action_slots, compat, names
-from ..exporting.clips.clip_sources import clip_name
+from .. import animated_blocks, compat, names
+from ..animation.clip_sources import clip_name
 
 Owner = bpy.types.Object | bpy.types.Key
 
@@ -38,7 +38,7 @@ def replace_actions(owners: Iterable[tuple[Owner, Owner]], paths: Mapping[str, s
     slots: dict[bpy.types.Action, dict[int, Any]] = {}
     added: list[tuple[Owner, bpy.types.Action, Any]] = []
     for old, new in owners:
-        before, made = action_slots.action_holders(old), action_slots.action_holders(new)
+        before, made = animated_blocks.action_holders(old), animated_blocks.action_holders(new)
         actions = [holder.action for holder in made]
         for holder in made:
             twin = _find_twin(holder.action, before, actions, paths)
@@ -51,16 +51,16 @@ def replace_actions(owners: Iterable[tuple[Owner, Owner]], paths: Mapping[str, s
     everything: list[Owner] = [*bpy.data.objects, *bpy.data.shape_keys] if replaced else []
     _leave_tweak_mode(everything)
     holders: dict[bpy.types.Action, list[Any]] = {action: [] for action in replaced}
-    for holder in (holder for owner in everything for holder in action_slots.action_holders(owner)):
+    for holder in (holder for owner in everything for holder in animated_blocks.action_holders(owner)):
         if holder.action in holders:
             holders[holder.action].append(holder)
     for action, made in replaced.items():
         _replace(action, made, holders[action], slots[action])
     for owner, action, slot in added:
         if owner.animation_data is None or owner.animation_data.action is None:
-            action_slots.assign_action(owner, action, slot)
+            animated_blocks.assign_action(owner, action, slot)
         else:
-            action_slots.stash_action(owner, action, slot, clip_name(action))
+            animated_blocks.stash_action(owner, action, slot, clip_name(action))
     return ReplacedActions(list(replaced), list(dict.fromkeys(action.name for _owner, action, _slot in added)))
 
 
@@ -79,8 +79,8 @@ def copy_animation(old: bpy.types.Key, new: bpy.types.Key) -> None:
         for strip in track.strips:
             if strip.action is not None:
                 put = made.strips.new(strip.name, int(strip.frame_start), strip.action)
-                action_slots.set_slot(put, strip.action_slot)
-    action_slots.assign_action(new, source.action, source.action_slot)
+                animated_blocks.set_slot(put, strip.action_slot)
+    animated_blocks.assign_action(new, source.action, source.action_slot)
 
 
 def _find_twin(
@@ -114,7 +114,7 @@ def _replace(
         is_whole = is_strip and (holder.action_frame_start, holder.action_frame_end) == before
         handle = _handle(holder.action_slot)
         holder.action = made
-        action_slots.set_slot(holder, slots.get(handle))
+        animated_blocks.set_slot(holder, slots.get(handle))
         if is_whole:
             holder.action_frame_start, holder.action_frame_end = after
     if action.users:

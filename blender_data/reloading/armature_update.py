@@ -10,7 +10,7 @@ from collections import Counter
 import bpy
 import numpy as np
 
-from ..importing.rigs.armatures import edited
+from ..operator_calls import edited
 from ..properties import copy_group
 
 _SAME = 1e-6

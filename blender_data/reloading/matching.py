@@ -13,19 +13,6 @@ Pairs = dict[bpy.types.Object, bpy.types.Object]
 """The earlier object for each new object."""
 
 
-def objects_of(collection: bpy.types.Collection) -> list[bpy.types.Object]:
-    """Return the objects that belong to the import of a collection, wherever the user moved them.
-
-    A duplicate of the collection has the same identifier, so objects in other such collections are excluded.
-    """
-    inside = set(collection.all_objects)
-    identifier = collection.meshferry.import_id
-    others = [one for one in bpy.data.collections if one.meshferry.import_id == identifier and one != collection]
-    elsewhere = {obj for other in others for obj in other.all_objects} - inside
-    found = [obj for obj in bpy.data.objects if obj.meshferry.import_id == identifier]
-    return [obj for obj in found if obj not in elsewhere]
-
-
 def pair(old: Iterable[bpy.types.Object], new: Sequence[bpy.types.Object]) -> Pairs:
     """Match objects by type, level of detail, role and node.
 

@@ -8,12 +8,13 @@ from collections.abc import Collection, Iterable, Mapping
 import bpy
 
 from .. import file_records, import_marks, names
+from ..import_marks import objects_of
 from ..importing.import_context import ImportResult
 from ..importing.objects import hide_levels
 from ..mesh_data.mesh_edits import has_other_mesh
 from ..properties import copy_group
 from .action_update import replace_actions
-from .matching import Pairs, objects_of, pair
+from .matching import Pairs, pair
 from .reload import ReloadReport
 
 _OF_USER = frozenset(("file", "source_name", "given_name", "import_id"))

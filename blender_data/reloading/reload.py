@@ -9,15 +9,14 @@ from typing import Any
 import bpy
 
 from .. import names
-from ..exporting.object_selection import armature_of
-from ..import_marks import has_given_parent, is_moved, set_transform
+from ..armature_modifiers import armature_of
+from ..import_marks import has_given_parent, is_moved, objects_of, set_transform
 from ..importing.import_context import ImportResult
 from ..importing.objects import hide_levels
-from ..importing.rigs import shown_bindings
 from ..properties import copy_group
-from ..rigging import body_shapes
+from ..rigging import body_shapes, shown_bindings
 from . import action_update, armature_update
-from .matching import Pairs, copies, objects_of
+from .matching import Pairs, copies
 from .mesh_update import replace_mesh
 
 _OF_USER = frozenset(("file", "source_name", "given_name", "physics_shape", "usage", "bone_palettes", "binding"))

@@ -17,9 +17,8 @@ from ...io_formats.core.errors import MeshferryError
 from ...io_formats.core.messages import Text
 from ...io_formats.geometry.connectivity import labels, places
 from .. import arrays
-from ..exporting.object_selection import armature_modifiers
-from ..importing.rigs import shown_bindings
-from . import heat_weights, joint_weights
+from ..armature_modifiers import armature_modifiers
+from . import heat_weights, joint_weights, shown_bindings
 from .fitting import filled_weights
 from .joint_weights import JointWeights, Weights
 from .weighted_surfaces import (

@@ -17,9 +17,8 @@ import numpy.typing as npt
 
 from ...io_formats.core.body_shapes import BodyShapes, JointShapes, Slider, WornMesh
 from ...io_formats.registry import FAMILIES
-from .. import arrays, names
+from .. import armature_modifiers, arrays, names
 from ..animation import root_keys
-from ..exporting import object_selection
 from . import imported_bones
 
 Array = npt.NDArray[np.float64]
@@ -210,7 +209,7 @@ def worn_meshes(armature: bpy.types.Object) -> list[WornMesh]:
 
     Coarser levels of detail have the binding of the finest one.
     """
-    meshes = object_selection.deformed_meshes(armature)
+    meshes = armature_modifiers.deformed_meshes(armature)
     in_files = {bone.name: names.name_in_file(bone) for bone in armature.data.bones}
     return [
         worn_mesh(obj, in_files) for obj in meshes if obj.meshferry.lod_of is None and obj.meshferry.role == "RENDER"
@@ -316,7 +315,7 @@ def apply(armature: bpy.types.Object, *, is_anew: bool = False, may_build: bool 
 def _show_bindings(armature: bpy.types.Object, *, is_shaped: bool, may_build: bool = True) -> None:
     """Store whether the bones were shaped, and show meshes as their files bind them if they are not shown so yet."""
     # not at the top: it needs the properties, whose definition needs this module
-    from ..importing.rigs import shown_bindings
+    from . import shown_bindings
 
     is_other = may_build and shown_bindings.is_incomplete(armature)
     if getattr(armature, IS_SHAPED) != is_shaped or is_other or shown_bindings.is_outdated(armature):

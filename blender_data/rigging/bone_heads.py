@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from mathutils import Matrix, Vector
 
-from ..importing.rigs.armatures import edited
+from ..operator_calls import edited
 
 _TOUCHING = 1e-5
 """Largest distance in metres between a bone's head and the end of its parent at which they are connected."""

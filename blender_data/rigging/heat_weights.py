@@ -19,7 +19,7 @@ from mathutils.bvhtree import BVHTree
 
 from ...io_formats.geometry.connectivity import labels
 from .. import arrays
-from ..importing.rigs.armatures import edit_mode
+from ..operator_calls import edit_mode
 from .joint_weights import Weights, read
 from .weighted_surfaces import Points, WeightedSurface
 

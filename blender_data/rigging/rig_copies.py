@@ -12,11 +12,9 @@ import numpy as np
 from mathutils import Matrix
 
 from ...io_formats.core.messages import Report
-from .. import action_slots, arrays, names
-from ..exporting.object_selection import armature_modifiers, armature_of
-from ..exporting.real_instances import refer_to_copies
-from ..importing.rigs import shown_bindings
-from . import joint_weights
+from .. import animated_blocks, arrays, names
+from ..armature_modifiers import armature_modifiers, armature_of, refer_to_copies
+from . import joint_weights, shown_bindings
 from .joint_poses import Array
 from .joint_weights import JointWeights
 
@@ -201,7 +199,7 @@ def blended(weights: JointWeights, matrices: Mapping[str, Array], default: Array
 def report_left_behind(armature: bpy.types.Object, meshes: Iterable[bpy.types.Object], report: Report) -> None:
     """Report the actions, constraints and drivers of an armature and its meshes that copies do not have or follow."""
     objects = [armature, *meshes]
-    actions = {holder.action.name: None for obj in objects for holder in action_slots.action_holders(obj)}
+    actions = {holder.action.name: None for obj in objects for holder in animated_blocks.action_holders(obj)}
     owners = [*objects, *armature.pose.bones]
     constraints = [f"{owner.name} ({constraint.name})" for owner in owners for constraint in owner.constraints]
     keys = [obj.data.shape_keys for obj in meshes if obj.data.shape_keys is not None]

@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from ...blender_data.exporting.export_options import ExportOptions
-from ...blender_data.foreign.operator_errors import operator_error
+from ...blender_data.export_options import ExportOptions
 from ...blender_data.importing.import_options import ImportOptions
+from ...blender_data.operator_calls import operator_error
 from ...io_formats.core.capabilities import Capabilities
 from ...io_formats.core.errors import ExportError, FormatError, MeshferryError, MissingLibraryError, refusal
 from ...io_formats.core.messages import Message, Report
@@ -270,10 +270,11 @@ class BlendSession:
 
     def export_scene(self, part: BlendPart, options: ExportOptions, name: str, capabilities: Capabilities) -> Scene:
         """Export a part of the open file as a scene."""
-        from ...blender_data.exporting import export_request, exporter, object_selection
+        from ...blender_data import export_options
+        from ...blender_data.exporting import exporter, object_selection
 
         source = object_selection.Source("SCENE" if part.collection is None else "COLLECTION", part.collection)
-        request = export_request.ExportRequest(self.load_for_changes().context, source, options, name, capabilities)
+        request = export_options.ExportRequest(self.load_for_changes().context, source, options, name, capabilities)
         with self.quiet():
             return exporter.export_scene(request)
 

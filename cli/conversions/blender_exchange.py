@@ -12,7 +12,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...blender_data.foreign.operator_errors import operator_error
+from ...blender_data.operator_calls import operator_error
 from ...io_formats.core.errors import ExportError, FormatError
 from ...io_formats.core.messages import Message, Report, counted
 from ...io_formats.core.output_file import OutputFile

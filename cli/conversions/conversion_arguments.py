@@ -8,12 +8,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ...blender_data.exporting.export_options import (
-    CLIP_FILTER,
-    EXPORT_OPTIONS,
-    HIDDEN,
-    KEEP_IMPORTED,
-)
+from ...blender_data.export_options import CLIP_FILTER, EXPORT_OPTIONS, HIDDEN, KEEP_IMPORTED
 from ...blender_data.importing.import_options import IMPORT_OPTIONS
 from ...io_formats.core.errors import MeshferryError
 from ...io_formats.core.format import Format

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...blender_data.exporting.export_options import CLIPS, MERGING, ExportOptions
+from ...blender_data.export_options import CLIPS, MERGING, ExportOptions
 from ...blender_data.steps import finish
 from ...io_formats import api
 from ...io_formats.core.errors import ExportError

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ...blender_data.exporting.export_options import ExportOptions
+from ...blender_data.export_options import ExportOptions
 from ...io_formats.core.capabilities import ANY_NUMBER, Capabilities, losses
 from ...io_formats.core.errors import ExportError
 from ...io_formats.core.format import Format
@@ -127,7 +127,7 @@ class PartWriter:
         ExportError
             The format can hold none of the objects, or Blender reports an error.
         """
-        from ...blender_data.exporting.object_selection import MESHABLE
+        from ...blender_data.armature_modifiers import MESHABLE
 
         if not target.capabilities.skeletons and not any(obj.type in MESHABLE for obj in objects):
             raise ExportError("There is no mesh to write; {} files hold nothing else", target.label)
@@ -219,7 +219,7 @@ def hidden_objects(objects: Iterable[Any]) -> Message:
 def moved_rigs(objects: Iterable[Any], uploaded: Format) -> list[Message]:
     """Return a note about rigged meshes that viewers would move, with the format that uploads them right."""
     from ...blender_data import names
-    from ...blender_data.exporting.object_selection import armature_of
+    from ...blender_data.armature_modifiers import armature_of
 
     rigs: dict[str, Any] = {obj.name: armature_of(obj) for obj in objects}
     moved = [
@@ -273,7 +273,7 @@ def _report_changed_names(scene: Scene, target: BlenderFormat, report: Report) -
 
 def lost_objects(objects: list[Any], can: Capabilities) -> list[Message]:
     """Return a message about objects without a surface, which formats without a node tree leave out."""
-    from ...blender_data.exporting.object_selection import MESHABLE
+    from ...blender_data.armature_modifiers import MESHABLE
 
     lost = [obj.name for obj in objects if obj.type not in MESHABLE | _CARRIED]
     report = Report()

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...blender_data.exporting.export_options import KEEP_IMPORTED
+from ...blender_data.export_options import KEEP_IMPORTED
 from ...io_formats import api
 from ...io_formats.core.errors import ExportError
 from ...io_formats.core.format import Format

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ...blender_data.exporting.export_options import CLIP_FILTER, EXPORT_OPTIONS
+from ...blender_data.export_options import CLIP_FILTER, EXPORT_OPTIONS
 from ...blender_data.importing.import_options import IMPORT_OPTIONS, MATERIAL_LIBRARY
 from ...io_formats.core.options import Value, resolve
 from ...io_formats.core.projects import Projects

@@ -8,10 +8,10 @@ from typing import Any
 
 import bpy
 
-from ...blender_data.animation.file_clips import FileClips
+from ...blender_data.animated_blocks import dependencies
+from ...blender_data.animation.action_ranges import FileClips
+from ...blender_data.animation.clip_sources import actions_of, clip_name, other_actions
 from ...blender_data.exporting import object_selection
-from ...blender_data.exporting.clips.animated_blocks import dependencies
-from ...blender_data.exporting.clips.clip_sources import actions_of, clip_name, other_actions
 from ...blender_data.exporting.object_selection import candidates_of
 from ...blender_data.file_records import FileRecord
 from ...io_formats.api import load

@@ -8,10 +8,10 @@ from typing import Any
 
 import bpy
 
-from ...blender_data import file_records
-from ...blender_data.animation.file_clips import FileClips
-from ...blender_data.exporting import export_request, exporter, object_selection
-from ...blender_data.exporting.export_options import CLIPS
+from ...blender_data import export_options, file_records
+from ...blender_data.animation.action_ranges import FileClips
+from ...blender_data.export_options import CLIPS
+from ...blender_data.exporting import exporter, object_selection
 from ...blender_data.exporting.object_selection import candidates_of
 from ...blender_data.file_records import FileRecord, digest_of
 from ...blender_data.names import name_in_file
@@ -223,8 +223,8 @@ def read_blender_scene(
 
 def _request(
     context: bpy.types.Context, source: Any, name: str, target: Format, values: Mapping[str, Any]
-) -> export_request.ExportRequest:
-    return export_request.ExportRequest(context, source, to_export_options(values), name, target.capabilities)
+) -> export_options.ExportRequest:
+    return export_options.ExportRequest(context, source, to_export_options(values), name, target.capabilities)
 
 
 def encode_steps(

@@ -8,8 +8,8 @@ from bpy.props import BoolProperty, EnumProperty, StringProperty
 from bpy_extras.io_utils import ExportHelper
 
 from ...blender_data import import_choices
+from ...blender_data.export_options import HIDDEN
 from ...blender_data.exporting import object_selection
-from ...blender_data.exporting.export_options import HIDDEN
 from ...blender_data.exporting.object_selection import automatic_source, has_surface, select, source_objects
 from ...blender_data.names import name_in_file
 from ...io_formats.core.errors import ExportError, MeshferryError

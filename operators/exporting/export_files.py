@@ -7,8 +7,9 @@ from typing import Any
 import bpy
 from bpy.props import BoolProperty, EnumProperty, StringProperty
 
-from ...blender_data.exporting.export_options import HIDDEN, INSTANCES
-from ...blender_data.exporting.object_selection import MESHABLE, select
+from ...blender_data.armature_modifiers import MESHABLE
+from ...blender_data.export_options import HIDDEN, INSTANCES
+from ...blender_data.exporting.object_selection import select
 from ...blender_data.names import name_in_file
 from ...blender_data.steps import Steps
 from ...io_formats.core.errors import ExportError, MeshferryError

@@ -6,8 +6,9 @@ from typing import Any
 import bpy
 from bpy.props import EnumProperty, StringProperty
 
-from ...blender_data.exporting.export_options import EXPORT_OPTIONS, HIDDEN, MODIFIERS
-from ...blender_data.exporting.object_selection import MESHABLE, select
+from ...blender_data.armature_modifiers import MESHABLE
+from ...blender_data.export_options import EXPORT_OPTIONS, HIDDEN, MODIFIERS
+from ...blender_data.exporting.object_selection import select
 from ...blender_data.exporting.triangle_counts import triangle_count
 from ...blender_data.translation_context import CONTEXT
 from ...io_formats.core.errors import ExportError

@@ -6,9 +6,9 @@ from typing import Any
 import bpy
 
 from ...blender_data import file_records
+from ...blender_data.animated_blocks import dependencies
+from ...blender_data.animation.clip_sources import keys_outside
 from ...blender_data.exporting import object_selection
-from ...blender_data.exporting.clips.animated_blocks import dependencies
-from ...blender_data.exporting.clips.clip_sources import keys_outside
 from ...blender_data.exporting.object_selection import candidates_of
 from ...io_formats.api import check_part, split
 from ...io_formats.core.format import Format

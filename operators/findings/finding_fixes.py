@@ -9,8 +9,8 @@ import numpy as np
 from bpy.props import IntProperty
 
 from ...blender_data.animation import clean_actions
+from ...blender_data.armature_modifiers import armature_of
 from ...blender_data.exporting.models.model_objects import named_levels
-from ...blender_data.exporting.object_selection import armature_of
 from ...blender_data.mesh_data import vertex_weights
 from ...blender_data.names import name_in_file, set_own_node
 from ...blender_data.rigging import deform_bones

@@ -7,9 +7,9 @@ import bpy
 from bpy.props import IntProperty
 
 from ...blender_data import level_objects
-from ...blender_data.exporting.clips.clip_sources import scene_rate
+from ...blender_data.animation.clip_sources import scene_rate
+from ...blender_data.armature_modifiers import armature_of
 from ...blender_data.exporting.models.model_objects import named_levels
-from ...blender_data.exporting.object_selection import armature_of
 from ...blender_data.mesh_data import element_selection, surfaces
 from ...blender_data.names import name_in_file
 from ...io_formats.core.messages import Text

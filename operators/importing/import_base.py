@@ -16,7 +16,7 @@ from ...blender_data.importing import import_request, importer
 from ...blender_data.importing.import_options import IMPORT_OPTIONS, ImportOptions
 from ...blender_data.importing.placing import side_by_side
 from ...blender_data.importing.rigs import armature_matching
-from ...blender_data.importing.selection import Selection
+from ...blender_data.operator_calls import Selection
 from ...blender_data.steps import Steps, scaled
 from ...io_formats.api import format_of, scene_of
 from ...io_formats.binary.gc_pause import without_collection

@@ -8,13 +8,14 @@ from typing import Any
 import bpy
 
 from ...blender_data import file_records, import_marks
-from ...blender_data.action_slots import action_holders
-from ...blender_data.animation.file_clips import same_path
-from ...blender_data.exporting.object_selection import armature_of
+from ...blender_data.animated_blocks import action_holders
+from ...blender_data.animation.action_ranges import same_path
+from ...blender_data.armature_modifiers import armature_of
+from ...blender_data.import_marks import objects_of
 from ...blender_data.importing.import_options import IMPORT_OPTIONS, ImportOptions
-from ...blender_data.importing.selection import Selection
 from ...blender_data.mesh_data.mesh_edits import edited_actions, edits_of
-from ...blender_data.reloading.matching import objects_of, pair
+from ...blender_data.operator_calls import Selection
+from ...blender_data.reloading.matching import pair
 from ...blender_data.reloading.placed_update import replace_placed
 from ...blender_data.reloading.reload import replace_data
 from ...blender_data.steps import Steps, scaled

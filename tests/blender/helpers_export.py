@@ -364,8 +364,9 @@ def drive(owner: Any, path: str, expression: str, index: int = -1) -> None:
 
 def export(source: Any = None, **options: Any) -> Exported:
     """Export a collection (``Model`` unless given), or a kind of source, and decode the file."""
-    from meshferry.blender_data.exporting import export_options, export_request, exporter, object_selection
-    from meshferry.blender_data.exporting.export_options import EXPORT_OPTIONS
+    from meshferry.blender_data import export_options
+    from meshferry.blender_data.export_options import EXPORT_OPTIONS
+    from meshferry.blender_data.exporting import exporter, object_selection
     from meshferry.io_formats.core.options import resolve
     from meshferry.io_formats.timbermesh.formats import TIMBERMESH
 
@@ -376,7 +377,7 @@ def export(source: Any = None, **options: Any) -> Exported:
     target = TIMBERMESH
     values = resolve(EXPORT_OPTIONS, options)
     scene = exporter.export_scene(
-        export_request.ExportRequest(
+        export_options.ExportRequest(
             bpy.context, taken, export_options.ExportOptions.of(values), "Named", target.capabilities
         )
     )

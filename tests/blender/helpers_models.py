@@ -47,8 +47,9 @@ def skinned(armature: Any, name: str = "Tube", weights: Mapping[str, Sequence[fl
 
 def scene_of(kind: str = "UNIGINE_MESH", source: Any = None, **options: Any) -> Any:
     """Export a source to a scene for a format: a collection (Model unless given), a kind of source, or objects."""
-    from meshferry.blender_data.exporting import export_options, export_request, exporter, object_selection
-    from meshferry.blender_data.exporting.export_options import EXPORT_OPTIONS
+    from meshferry.blender_data import export_options
+    from meshferry.blender_data.export_options import EXPORT_OPTIONS
+    from meshferry.blender_data.exporting import exporter, object_selection
     from meshferry.io_formats import registry
     from meshferry.io_formats.core.options import resolve
 
@@ -62,7 +63,7 @@ def scene_of(kind: str = "UNIGINE_MESH", source: Any = None, **options: Any) -> 
         taken = object_selection.Source("OBJECTS", None, tuple(source))
     values = resolve(EXPORT_OPTIONS, options)
     return exporter.export_scene(
-        export_request.ExportRequest(
+        export_options.ExportRequest(
             bpy.context,
             taken,
             export_options.ExportOptions.of(values),

@@ -36,12 +36,13 @@ def exported(
 ) -> tuple[bytes, list[str]]:
     """Export objects or a collection to one file of a format; return its bytes and the warnings."""
     import bpy
-    from meshferry.blender_data.exporting import export_options, export_request, exporter, object_selection
+    from meshferry.blender_data import export_options
+    from meshferry.blender_data.exporting import exporter, object_selection
 
     bpy.context.view_layer.update()
     source = object_selection.Source("COLLECTION" if collection else "OBJECTS", collection, objects)
     values = export_options.ExportOptions.of(options)
     scene = exporter.export_scene(
-        export_request.ExportRequest(bpy.context, source, values, "back", target.capabilities)
+        export_options.ExportRequest(bpy.context, source, values, "back", target.capabilities)
     )
     return encode_scene(scene, target, file_options, ignore_errors=True)

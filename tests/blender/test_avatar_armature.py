@@ -75,9 +75,9 @@ def test_bones_that_shapes_scale_unevenly_lie_along_the_axes() -> None:
 def test_scaled_poses_are_computed_as_blender_does() -> None:
     """Uneven scales, negative ones at the ends of chains, and locations on bones that do not inherit scale."""
     import bpy
-    from meshferry.blender_data.exporting.clips import pose_curves
-    from meshferry.blender_data.exporting.reading.armature_reading import read_skeleton
+    from meshferry.blender_data.animation import pose_curves
     from meshferry.blender_data.rigging import joint_poses
+    from meshferry.blender_data.rigging.armature_reading import read_skeleton
 
     avatar, rng = added(), np.random.default_rng(3)
     for bone in avatar.pose.bones:
@@ -114,7 +114,7 @@ def test_joints_that_end_where_they_begin_go_on_from_the_one_above() -> None:
 
 
 def test_joints_keep_their_own_axes_and_scale_beside_the_bones() -> None:
-    from meshferry.blender_data.exporting.reading.armature_reading import read_skeleton
+    from meshferry.blender_data.rigging.armature_reading import read_skeleton
 
     skeleton = avatar_table.skeleton()
     avatar, given = added(skeleton), skeleton.joints

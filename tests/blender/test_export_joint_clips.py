@@ -71,7 +71,7 @@ def assert_plays(clip: Any, skeleton: Any, armature: Any, frames: Any, tolerance
 @pytest.fixture
 def sampled_instead(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return a function after which every clip is sampled frame by frame."""
-    from meshferry.blender_data.exporting.clips import pose_curves
+    from meshferry.blender_data.animation import pose_curves
 
     return lambda: monkeypatch.setattr(pose_curves, "keys_suffice", lambda *_: False)
 
@@ -409,7 +409,7 @@ def test_scene_is_as_before(clean_blender: Any) -> None:
 
 @pytest.mark.parametrize("kind", ["UNIGINE_ANIMATION", "UNIGINE_MESH"])
 def test_scene_is_as_before_a_failure(clean_blender: Any, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    from meshferry.blender_data.exporting import scene_state
+    from meshferry.blender_data import scene_state
     from meshferry.blender_data.exporting.clips import joint_sampling
     from scene_snapshot import snapshot
 

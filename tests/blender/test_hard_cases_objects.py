@@ -40,7 +40,7 @@ def test_a_level_of_detail_that_nobody_uses_any_more_is_no_loss(clean_blender: A
 
 
 def test_a_collection_that_a_modifier_uses_is_followed_to_its_objects(clean_blender: Any) -> None:
-    from meshferry.blender_data.exporting.clips.animated_blocks import dependencies
+    from meshferry.blender_data.animated_blocks import dependencies
 
     whole, cutter = tetra("Whole"), tetra("Cutter")
     cutters = bpy.data.collections.new("Cutters")

@@ -221,7 +221,8 @@ CUSTOM = {
 @pytest.mark.parametrize("name", CUSTOM)
 def test_custom_layers_come_back_in_their_own_type(name: str) -> None:
     import bpy
-    from meshferry.blender_data.exporting import export_options, export_request, exporter, object_selection
+    from meshferry.blender_data import export_options
+    from meshferry.blender_data.exporting import exporter, object_selection
     from meshferry.io_formats.core.options import resolve
     from meshferry.io_formats.core.scene import Layer
     from meshferry.io_formats.timbermesh.formats import TIMBERMESH
@@ -230,7 +231,7 @@ def test_custom_layers_come_back_in_their_own_type(name: str) -> None:
     source = object_selection.Source("COLLECTION", made.collection)
     options = resolve(export_options.EXPORT_OPTIONS)
     back = exporter.export_scene(
-        export_request.ExportRequest(
+        export_options.ExportRequest(
             bpy.context, source, export_options.ExportOptions.of(options), "x", TIMBERMESH.capabilities
         )
     )

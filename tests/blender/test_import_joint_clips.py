@@ -19,11 +19,11 @@ def only_clip(scene: Any, **changes: Any) -> Any:
 
 
 def curves_of(armature: Any, action: Any = None) -> dict[tuple[str, int], Any]:
-    from meshferry.blender_data import action_slots
+    from meshferry.blender_data import animated_blocks
 
     animation = armature.animation_data
     slot = animation.action_slot if action is None else None
-    return {(c.data_path, c.array_index): c for c in action_slots.action_curves(action or animation.action, slot)}
+    return {(c.data_path, c.array_index): c for c in animated_blocks.action_curves(action or animation.action, slot)}
 
 
 def still_clip(frames: int = 6, **changes: Any) -> Any:

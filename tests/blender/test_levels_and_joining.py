@@ -36,13 +36,14 @@ def scene_of_levels() -> sc.Scene:
 
 def exported(collection: Any, **options: Any) -> sc.Scene:
     import bpy
-    from meshferry.blender_data.exporting import export_options, export_request, exporter, object_selection
-    from meshferry.blender_data.exporting.export_options import EXPORT_OPTIONS
+    from meshferry.blender_data import export_options
+    from meshferry.blender_data.export_options import EXPORT_OPTIONS
+    from meshferry.blender_data.exporting import exporter, object_selection
 
     source = object_selection.Source("COLLECTION", collection)
     chosen = resolve(EXPORT_OPTIONS, {"use_hidden": True, **options})
     return exporter.export_scene(
-        export_request.ExportRequest(
+        export_options.ExportRequest(
             bpy.context, source, export_options.ExportOptions.of(chosen), "file", UNIGINE_MESH.capabilities
         )
     )

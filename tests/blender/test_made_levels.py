@@ -196,7 +196,7 @@ def test_normals_follow_the_surface_and_stay_smooth() -> None:
 @pytest.mark.parametrize("keep_borders", [False, True])
 def test_levels_fill_the_box_of_the_finest(keep_borders: bool) -> None:
     import bpy
-    from meshferry.blender_data.exporting.export_options import ExportOptions
+    from meshferry.blender_data.export_options import ExportOptions
     from meshferry.blender_data.exporting.reading.mesh_reading import MeshReader
     from meshferry.io_formats.timbermesh.formats import TIMBERMESH
 

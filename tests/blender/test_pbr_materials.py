@@ -18,12 +18,12 @@ from meshferry.io_formats import api
 from meshferry.io_formats.second_life.formats import SECOND_LIFE_UPLOAD
 
 bpy = pytest.importorskip("bpy", reason="Blender is absent")
+from meshferry.blender_data import export_options  # noqa: E402
+from meshferry.blender_data.export_options import ExportOptions  # noqa: E402
 from meshferry.blender_data.exporting import (
-    export_request,  # noqa: E402
     exporter,  # noqa: E402
     object_selection,  # noqa: E402
 )
-from meshferry.blender_data.exporting.export_options import ExportOptions  # noqa: E402
 
 pytestmark = pytest.mark.needs_bpy
 VALIDATOR = Path(__file__).resolve().parents[2] / "build" / "gltf-validator" / "node_modules" / "gltf-validator"
@@ -128,7 +128,7 @@ def exported(**options: Any) -> tuple[dict[str, bytes], list[str], list[str]]:
     """Return the .glb files of the scene's upload set, the notes about them and the warnings."""
     given = ExportOptions.of({"missing_levels": "COPY", **options})
     capabilities = SECOND_LIFE_UPLOAD.capabilities
-    request = export_request.ExportRequest(bpy.context, object_selection.Source("SCENE"), given, "tunic", capabilities)
+    request = export_options.ExportRequest(bpy.context, object_selection.Source("SCENE"), given, "tunic", capabilities)
     scene = exporter.export_scene(request)
     encoded = api.encode_part(scene, SECOND_LIFE_UPLOAD, path="tunic.dae")
     files = {output.name: output.data for output in encoded.outputs if output.name.endswith(".glb")}

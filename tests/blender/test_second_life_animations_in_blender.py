@@ -41,15 +41,16 @@ def imported(path: Path, onto: Any = None) -> Any:
 
 def exported(armature: Any) -> bytes:
     import bpy
-    from meshferry.blender_data.exporting import export_request, exporter, object_selection
-    from meshferry.blender_data.exporting.export_options import ExportOptions
+    from meshferry.blender_data import export_options
+    from meshferry.blender_data.export_options import ExportOptions
+    from meshferry.blender_data.exporting import exporter, object_selection
     from meshferry.io_formats import api
     from meshferry.io_formats.second_life.formats import SECOND_LIFE_ANIMATION
 
     source = object_selection.Source("OBJECTS", objects=(armature,))
     can = SECOND_LIFE_ANIMATION.capabilities
     scene = exporter.export_scene(
-        export_request.ExportRequest(bpy.context, source, ExportOptions.of({}), "motion", can)
+        export_options.ExportRequest(bpy.context, source, ExportOptions.of({}), "motion", can)
     )
     (part,) = api.files_of(scene, SECOND_LIFE_ANIMATION, {})
     written: bytes = SECOND_LIFE_ANIMATION.write(SECOND_LIFE_ANIMATION.from_scene(part, {}))
@@ -157,10 +158,10 @@ def test_onto_armatures_of_other_programs(folder: Path, expected: dict[str, Any]
 
 
 def rotation_curves(action: Any, bone: str) -> list[Any]:
-    from meshferry.blender_data import action_slots
+    from meshferry.blender_data import animated_blocks
 
     path = f'pose.bones["{bone}"].rotation_quaternion'
-    found = [curve for curve in action_slots.action_curves(action, None) if curve.data_path == path]
+    found = [curve for curve in animated_blocks.action_curves(action, None) if curve.data_path == path]
     return sorted(found, key=lambda curve: curve.array_index)
 
 

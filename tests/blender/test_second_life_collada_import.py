@@ -41,13 +41,14 @@ def sample(name: str, **general: Any) -> Any:
 
 def exported(made: Any) -> Any:
     """Return the scene that an export of an import gets from Blender, with default options."""
-    from meshferry.blender_data.exporting import export_options, export_request, exporter, object_selection
+    from meshferry.blender_data import export_options
+    from meshferry.blender_data.exporting import exporter, object_selection
     from meshferry.io_formats.second_life.formats import SECOND_LIFE_UPLOAD
 
     source = object_selection.Source("COLLECTION", made.collection)
     options = export_options.ExportOptions.of({"missing_levels": "COPY"})
     can = SECOND_LIFE_UPLOAD.capabilities
-    return exporter.export_scene(export_request.ExportRequest(bpy.context, source, options, "back", can))
+    return exporter.export_scene(export_options.ExportRequest(bpy.context, source, options, "back", can))
 
 
 def column(owner: Any, name: str, width: int, dtype: Any = np.float32) -> np.ndarray:

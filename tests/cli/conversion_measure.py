@@ -357,12 +357,12 @@ def _add_object(gatherer: _Gatherer, obj: Any, rest: np.ndarray, after: np.ndarr
 
 def _is_animated(keys: Any) -> bool:
     """Tell whether shape keys play an animation; importers give curves to those that rest, too."""
-    from meshferry.blender_data import action_slots
+    from meshferry.blender_data import animated_blocks
 
     data = getattr(keys, "animation_data", None)
     if data is None or data.action is None:
         return False
-    curves = action_slots.action_curves(data.action, data.action_slot)
+    curves = animated_blocks.action_curves(data.action, data.action_slot)
     return any(np.ptp([key.co[1] for key in curve.keyframe_points]) > 1e-4 for curve in curves)
 
 

@@ -48,7 +48,7 @@ def blend_with_a_moving_tree(path, rate):
     """Save a lamp that turns for a second, and a bulb on it; their meshes have names of others."""
     import bpy
     import numpy as np
-    from meshferry.blender_data import action_slots
+    from meshferry.blender_data import animated_blocks
     from meshferry.cli.conversions.blend_files import BlendSession
 
     with BlendSession() as session:
@@ -69,7 +69,7 @@ def blend_with_a_moving_tree(path, rate):
         for frame, angle in ((1, 0), (1 + rate, np.pi / 2)):
             lamp.rotation_euler.z = angle
             lamp.keyframe_insert("rotation_euler", frame=frame)
-        assert action_slots.action_curves(lamp.animation_data.action, None)
+        assert animated_blocks.action_curves(lamp.animation_data.action, None)
         session.save(path, compress=False)
 
 

@@ -118,7 +118,7 @@ def test_a_choice_says_what_its_label_adds_to_its_key(capsys):
 
 
 def test_every_real_option_is_an_argument():
-    from meshferry.blender_data.exporting.export_options import EXPORT_OPTIONS
+    from meshferry.blender_data.export_options import EXPORT_OPTIONS
     from meshferry.blender_data.importing.import_options import IMPORT_OPTIONS
     from meshferry.cli.main import build_parser
     from meshferry.io_formats.registry import FORMATS

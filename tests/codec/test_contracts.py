@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from meshferry.blender_data.exporting import export_options
-from meshferry.blender_data.exporting.export_options import ExportOptions
+from meshferry.blender_data import export_options
+from meshferry.blender_data.export_options import ExportOptions
 from meshferry.blender_data.importing import import_options
 from meshferry.blender_data.importing.import_options import ImportOptions
 from meshferry.io_formats.core import scene as sc

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from meshferry.blender_data.exporting.export_options import EXPORT_OPTIONS
+from meshferry.blender_data.export_options import EXPORT_OPTIONS
 from meshferry.blender_data.importing.import_options import IMPORT_OPTIONS
 from meshferry.io_formats.core.capabilities import ANY_NUMBER, Capabilities
 from meshferry.io_formats.core.format import Format

@@ -688,7 +688,7 @@ def test_a_save_in_the_middle_of_the_export(saving, name):
 
 
 def test_data_blocks_that_a_script_removes_in_the_middle_are_not_accessed(saving, monkeypatch):
-    from meshferry.blender_data.exporting import scene_state
+    from meshferry.blender_data import scene_state
 
     accessed: list[Any] = []
     monkeypatch.setattr(scene_state, "_set", lambda owner, *_others: accessed.append(owner))

@@ -85,13 +85,13 @@ def test_a_longer_range_keeps_the_samples_on_imported_keys(clean_blender, tmp_pa
 
 
 def test_keys_of_muted_curves_extend_nothing(clean_blender, tmp_path, case, capfd):
-    from meshferry.blender_data import action_slots
+    from meshferry.blender_data import animated_blocks
 
     path, animated = imported(clean_blender, tmp_path, *case[:2])
     before = length(path)
     action = animated.animation_data.action
     add_key(animated, action.frame_range[1] + 24)
-    for curve in action_slots.action_curves(action, None):
+    for curve in animated_blocks.action_curves(action, None):
         curve.mute = curve.keyframe_points[-1].co.x > action.frame_range[1] + 1
     assert clean_blender.ops.export_scene.meshferry_again() == {"FINISHED"}
     assert "outside" not in capfd.readouterr().out

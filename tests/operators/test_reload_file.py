@@ -238,7 +238,7 @@ def test_bones_change_below_poses_constraints_and_bones_of_the_user(clean_blende
 
 
 def test_actions_are_replaced_where_they_are_used(clean_blender, tmp_path):
-    from meshferry.blender_data import action_slots
+    from meshferry.blender_data import animated_blocks
 
     bpy = clean_blender
     path = imported(bpy, tmp_path)
@@ -251,9 +251,9 @@ def test_actions_are_replaced_where_they_are_used(clean_blender, tmp_path):
     strip = rig.animation_data.nla_tracks.new().strips.new("Nod", 10, action)
     ghost = bpy.data.objects.new("Ghost", rig.data)
     bpy.context.scene.collection.objects.link(ghost)
-    action_slots.assign_action(ghost, action, rig.animation_data.action_slot)
+    animated_blocks.assign_action(ghost, action, rig.animation_data.action_slot)
     length = action.frame_range[1] - action.frame_range[0]
-    paths = {curve.data_path for curve in action_slots.action_curves(action, None)}
+    paths = {curve.data_path for curve in animated_blocks.action_curves(action, None)}
 
     edit_file(clip, double_length)
     reload(bpy, bpy.data.objects["lamp"])
@@ -261,7 +261,7 @@ def test_actions_are_replaced_where_they_are_used(clean_blender, tmp_path):
     assert [one.name for one in bpy.data.actions] == [found.name] == ["My Nod"]
     assert found["mood"] == "calm"
     assert found.frame_range[1] - found.frame_range[0] == pytest.approx(2 * length + 1, abs=1)
-    assert {curve.data_path for curve in action_slots.action_curves(found, None)} == paths
+    assert {curve.data_path for curve in animated_blocks.action_curves(found, None)} == paths
     assert strip.action == ghost.animation_data.action == found
     assert (strip.action_frame_start, strip.action_frame_end) == tuple(found.frame_range)
     assert len(rig.animation_data.nla_tracks) == 1
@@ -423,7 +423,7 @@ def test_data_of_other_blend_files_is_not_changed(clean_blender, tmp_path, capfd
 
 
 def test_actions_of_strips_in_tweak_mode_are_replaced(clean_blender, tmp_path):
-    from meshferry.blender_data import action_slots
+    from meshferry.blender_data import animated_blocks
 
     bpy = clean_blender
     imported(bpy, tmp_path)
@@ -439,7 +439,7 @@ def test_actions_of_strips_in_tweak_mode_are_replaced(clean_blender, tmp_path):
     edit_file(clip, double_length)
     reload(bpy, rig)
     assert question(bpy) == ""
-    curve = next(curve for curve in action_slots.action_curves(strip.action, None) if len(curve.keyframe_points) > 3)
+    curve = next(curve for curve in animated_blocks.action_curves(strip.action, None) if len(curve.keyframe_points) > 3)
     curve.keyframe_points[2].co.x += 0.25
     assert question(bpy) == "'lamp Armature': action 'lamp_nod'"
     reload(bpy, rig)

@@ -37,9 +37,9 @@ def active_action(armature: Any) -> Any:
 
 
 def keyed_bones(action: Any) -> set[str]:
-    from meshferry.blender_data import action_slots
+    from meshferry.blender_data import animated_blocks
 
-    return {curve.data_path.split('"')[1] for curve in action_slots.action_curves(action, None)}
+    return {curve.data_path.split('"')[1] for curve in animated_blocks.action_curves(action, None)}
 
 
 def armatures(bpy: Any) -> list[Any]:
@@ -149,12 +149,13 @@ def test_missing_joints_between_move_the_bones_below(clean_blender: Any, tmp_pat
 
 
 def exported(bpy: Any, rig: Any, path: Path) -> bytes:
-    from meshferry.blender_data.exporting import export_request, exporter, object_selection
-    from meshferry.blender_data.exporting.export_options import ExportOptions
+    from meshferry.blender_data import export_options
+    from meshferry.blender_data.export_options import ExportOptions
+    from meshferry.blender_data.exporting import exporter, object_selection
     from meshferry.io_formats import api
     from meshferry.io_formats.second_life.formats import SECOND_LIFE_ANIMATION as KIND
 
-    request = export_request.ExportRequest(
+    request = export_options.ExportRequest(
         bpy.context,
         object_selection.Source("OBJECTS", objects=(rig,)),
         ExportOptions.of({}),
@@ -198,19 +199,19 @@ def test_frame_rate_of_the_keys(
     path = tmp_path / "steps.anim"
     path.write_bytes(made.header() + made.joint(b"mHead", rotation=turn) + made.ending())
     bpy.ops.import_scene.second_life(filepath=str(path), use_file_frame_rate=use_file_frame_rate)
-    from meshferry.blender_data import action_slots
+    from meshferry.blender_data import animated_blocks
 
     action = active_action(armatures(bpy)[0])
     assert bpy.context.scene.render.fps == fps
     assert action.frame_range[1] == frames
-    keys = [key.co.x for key in action_slots.action_curves(action, None)[0].keyframe_points]
+    keys = [key.co.x for key in animated_blocks.action_curves(action, None)[0].keyframe_points]
     assert keys == pytest.approx([1 + frame / 15 * fps for frame in (0, 1, 7, 16, 29, 30)], abs=1e-3 * fps)
     if use_file_frame_rate:
         assert keys == [1, 2, 8, 17, 30, 31]
 
 
 def test_keys_of_motion_text_are_on_frames(clean_blender: Any, tmp_path: Path) -> None:
-    from meshferry.blender_data import action_slots
+    from meshferry.blender_data import animated_blocks
 
     bpy = clean_blender
     row = made.BVH.splitlines()[-1]
@@ -220,7 +221,7 @@ def test_keys_of_motion_text_are_on_frames(clean_blender: Any, tmp_path: Path) -
     bpy.ops.import_scene.second_life(filepath=str(path), use_file_frame_rate=True)
     scene = bpy.context.scene
     assert (scene.render.fps, scene.render.fps_base, scene.frame_end) == (30, 1, 303)
-    curve = action_slots.action_curves(active_action(armatures(bpy)[0]), None)[0]
+    curve = animated_blocks.action_curves(active_action(armatures(bpy)[0]), None)[0]
     assert [key.co.x for key in curve.keyframe_points] == list(range(1, 304))
 
 
@@ -273,7 +274,7 @@ def test_a_new_frame_rate_warns_about_other_animations(clean_blender: Any, tmp_p
 
 def test_joints_that_no_avatar_has_are_dropped_from_edited_files(clean_blender: Any, tmp_path: Path) -> None:
     """Because of them viewers refuse an upload, and they are not in Blender, where they could be removed."""
-    from meshferry.blender_data import action_slots
+    from meshferry.blender_data import animated_blocks
     from meshferry.io_formats.second_life.animation import reader
 
     bpy = clean_blender
@@ -283,7 +284,7 @@ def test_joints_that_no_avatar_has_are_dropped_from_edited_files(clean_blender: 
     target = tmp_path / "again.anim"
     assert bpy.ops.export_scene.second_life_anim(filepath=str(target)) == {"FINISHED"}
     assert target.read_bytes() == path.read_bytes()  # unchanged files are written as they were, with a warning
-    for curve in action_slots.action_curves(active_action(rig), None):
+    for curve in animated_blocks.action_curves(active_action(rig), None):
         if "mHead" in curve.data_path and curve.array_index == 3:
             curve.keyframe_points[-1].co.y = 0.5
     assert bpy.ops.export_scene.second_life_anim(filepath=str(target)) == {"FINISHED"}

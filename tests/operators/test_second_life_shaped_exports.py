@@ -215,7 +215,7 @@ EVERY_KEY = {"use_key_reduction": False, "use_positions": True}
 @pytest.fixture(params=["by keys", "sampled"])
 def way(request, monkeypatch) -> str:
     """Read poses from the keys, or sample them frame by frame."""
-    from meshferry.blender_data.exporting.clips import pose_curves
+    from meshferry.blender_data.animation import pose_curves
 
     if request.param == "sampled":
         monkeypatch.setattr(pose_curves, "keys_suffice", lambda *_: False)
@@ -341,7 +341,7 @@ def test_keys_of_another_shape_are_not_exported(clean_blender, samples, tmp_path
 @pytest.mark.parametrize("cleaning", ["operator", "fix"])
 def test_clean_action_removes_what_holds_a_shape(clean_blender, samples, tmp_path, cleaning) -> None:
     """The file is then as if nothing but rotations and the pelvis had been keyed; the bones show the shape."""
-    from meshferry.blender_data import action_slots
+    from meshferry.blender_data import animated_blocks
 
     bpy, path = clean_blender, samples / "secondlife_animation" / "opensim_1a2bd58e.anim"
     rig = imported(bpy, path)
@@ -362,7 +362,7 @@ def test_clean_action_removes_what_holds_a_shape(clean_blender, samples, tmp_pat
     else:
         assert bpy.ops.object.second_life_clean_action() == {"FINISHED"}
         assert bpy.ops.object.second_life_clean_action() == {"CANCELLED"}
-    paths = {curve.data_path for curve in action_slots.action_curves(rig.animation_data.action, None)}
+    paths = {curve.data_path for curve in animated_blocks.action_curves(rig.animation_data.action, None)}
     assert {path for path in paths if not path.endswith("quaternion")} == {'pose.bones["mPelvis"].location'}
     bpy.context.scene.frame_set(3)
     shown = [(tuple(bone.scale), tuple(bone.location)) for bone in rig.pose.bones if bone.name != "mPelvis"]

@@ -60,13 +60,13 @@ def modelled(obj: Any) -> Any:
 
 
 def armature_of(obj: Any) -> Any:
-    from meshferry.blender_data.exporting.object_selection import armature_of as found
+    from meshferry.blender_data.armature_modifiers import armature_of as found
 
     return found(obj)
 
 
 def followed_by(obj: Any) -> Any:
-    from meshferry.blender_data.importing.rigs import shown_bindings
+    from meshferry.blender_data.rigging import shown_bindings
 
     return shown_bindings.followed_by(obj.meshferry.binding)
 
@@ -98,8 +98,7 @@ def test_the_own_armature_answers_and_the_other_is_nowhere(samples: Path) -> Non
 
 def test_sliders_do_not_build_armatures(samples: Path, monkeypatch: Any) -> None:
     """That would take Blender through edit mode while the slider is dragged; imports prepare them."""
-    from meshferry.blender_data.importing.rigs import shown_bindings
-    from meshferry.blender_data.rigging import body_shapes
+    from meshferry.blender_data.rigging import body_shapes, shown_bindings
 
     (head,) = imported(samples / "collada" / HEAD)
     avatar, build = armature_of(head), shown_bindings._build

@@ -49,9 +49,9 @@ def loop_check(action: Any) -> Steps:
     with in_view3d():
         bpy.ops.action.second_life_loop_check()
     check(len(found.joints) > 0 and all(joint.is_closed for joint in found.joints), "the loop of the dance closes")
-    from meshferry.blender_data import action_slots  # loaded by drive.py
+    from meshferry.blender_data import animated_blocks  # loaded by drive.py
 
-    for curve in action_slots.action_curves(action, None):
+    for curve in animated_blocks.action_curves(action, None):
         if EDITED in curve.data_path and curve.array_index == 3:
             curve.keyframe_points[-1].co.y += 0.4
             curve.update()

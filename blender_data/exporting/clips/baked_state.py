@@ -8,10 +8,10 @@ import bpy
 
 from ....io_formats.core.capabilities import Capabilities
 from ....io_formats.core.messages import Report, Text, listed
-from ..export_options import ExportOptions
-from ..object_selection import MESHABLE, armature_of
+from ...animated_blocks import dependencies
+from ...armature_modifiers import MESHABLE, armature_of
+from ...export_options import ExportOptions
 from ..reading.shape_reading import shape_keys
-from .animated_blocks import dependencies
 
 
 def report_baked(

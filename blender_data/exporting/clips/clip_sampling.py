@@ -10,13 +10,13 @@ import numpy.typing as npt
 
 from ....io_formats.core.scene import Clip, Scene, TransformTrack, VertexTrack
 from ....io_formats.geometry.quaternions import continuous_rotations
-from ... import action_slots
+from ... import animated_blocks, scene_state
+from ...animation.clip_sources import ClipSource, scene_rate
+from ...export_options import ExportOptions
 from ...steps import Step, Steps
-from .. import scene_state, transforms
-from ..export_options import ExportOptions
+from .. import transforms
 from ..node_meshes import NodeMesh, NodeMeshes
 from ..node_plan import PlannedNode
-from .clip_sources import ClipSource, scene_rate
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -164,7 +164,7 @@ def is_keyed(obj: bpy.types.Object) -> bool:
     data = obj.animation_data
     if data is None or data.action is None:
         return False
-    paths = {curve.data_path for curve in action_slots.action_curves(data.action, data.action_slot)}
+    paths = {curve.data_path for curve in animated_blocks.action_curves(data.action, data.action_slot)}
     return bool(paths & {"location", "rotation_quaternion", "rotation_euler", "rotation_axis_angle", "scale"})
 
 

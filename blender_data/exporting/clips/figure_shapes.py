@@ -15,10 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ....io_formats.core.messages import Elements, Fix, Report, Text, counted
-from ...animation import root_keys
+from ...animation import pose_curves, root_keys
+from ...animation.clip_sources import ClipSource
 from ...rigging import body_shapes, joint_poses
-from . import pose_curves
-from .clip_sources import ClipSource
 
 Array = npt.NDArray[np.float64]
 

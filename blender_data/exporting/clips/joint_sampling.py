@@ -23,19 +23,17 @@ from ....io_formats.core.messages import Report, listed
 from ....io_formats.core.scene import Clip, TransformTrack
 from ....io_formats.geometry import hierarchy
 from ....io_formats.geometry.quaternions import continuous_rotations
-from ... import names
-from ...animation import playback
-from ...animation.file_clips import FileClips
+from ... import names, scene_state
+from ...animated_blocks import Dependencies, dependencies
+from ...animation import playback, pose_curves
+from ...animation.action_ranges import FileClips
+from ...animation.clip_sources import ClipSource, actions_of, find_clips, has_keys, played, scene_rate
+from ...export_options import ExportOptions
 from ...rigging import joint_poses
+from ...rigging.armature_reading import ReadSkeleton, SkeletonSpace
+from ...scene_state import set_frame
 from ...steps import Step, Steps, scaled
-from .. import scene_state
-from ..export_options import ExportOptions
-from ..reading.armature_reading import ReadSkeleton, SkeletonSpace
-from ..scene_state import set_frame
-from . import pose_curves
-from .animated_blocks import Dependencies, dependencies
 from .clip_sampling import drop_repeated_pose
-from .clip_sources import ClipSource, actions_of, find_clips, has_keys, played, scene_rate
 from .figure_shapes import FigureShape, ShapeRemoval, shape_of
 
 Array = npt.NDArray[np.float64]

@@ -19,7 +19,7 @@ from ....io_formats.core.messages import Named, Report, Text, joined
 from ....io_formats.images import png
 from ... import compat
 from ...foreign import texture_transforms
-from ...foreign.operator_errors import operator_error
+from ...operator_calls import operator_error
 from ...pictures import decoding
 from ..reading.material_reading import (
     emission_of,

@@ -12,14 +12,15 @@ import numpy.typing as npt
 from ....io_formats.core.scene import Mesh, Node, Role, Scene
 from ....io_formats.passes import lod_names
 from ....io_formats.passes.equal_meshes import EqualMeshes
-from ... import names
+from ... import names, scene_state
+from ...armature_modifiers import MESHABLE, armature_of
+from ...export_options import ExportRequest
 from ...rigging import body_shapes, joint_poses
+from ...rigging.armature_reading import ReadSkeleton, read_skeleton
 from ...steps import Step, Steps, scaled
-from .. import scene_state, transforms
-from ..export_request import ExportRequest
-from ..object_selection import MESHABLE, armature_of, enabled_objects
+from .. import transforms
+from ..object_selection import enabled_objects
 from ..reading import skin_reading
-from ..reading.armature_reading import ReadSkeleton, read_skeleton
 from ..reading.material_reading import materials_by_name, read_materials
 from ..reading.mesh_reading import transformed
 from ..reading.rest_meshes import RestMeshes

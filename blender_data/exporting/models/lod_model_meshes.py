@@ -12,12 +12,13 @@ import numpy.typing as npt
 from ....io_formats.core.scene import Mesh
 from ....io_formats.passes.join_meshes import join
 from ... import arrays
+from ...armature_modifiers import MESHABLE, armature_of
 from ...mesh_data import surfaces
+from ...mesh_data.element_selection import Triangulation
 from ...rigging import joint_poses
+from ...rigging.armature_reading import ReadSkeleton
 from ..node_meshes import NodeMeshes
-from ..object_selection import MESHABLE, armature_of
-from ..reading.armature_reading import ReadSkeleton
-from ..reading.mesh_reading import Triangulation, transformed
+from ..reading.mesh_reading import transformed
 from ..real_instances import Copies
 from .model_objects import ModelIndex
 from .object_spaces import ObjectSpaces

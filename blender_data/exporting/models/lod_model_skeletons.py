@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ....io_formats.core.scene import Skeleton
 from ....io_formats.geometry import hierarchy
 from ...rigging import joint_poses
-from ..reading.armature_reading import ReadSkeleton, rounded, rounded_joint
+from ...rigging.armature_reading import ReadSkeleton, rounded, rounded_joint
 
 Matrix4 = npt.NDArray[np.float64]
 

@@ -13,8 +13,8 @@ import numpy as np
 from ....io_formats.core.messages import Report, Text, counted, joined, listed
 from ....io_formats.core.scene import Mesh, Node, Role
 from ....io_formats.passes import lod_names
+from ...export_options import ExportOptions
 from ...steps import Step, Steps
-from ..export_options import ExportOptions
 from .generated_lods import has_open_borders, make_level
 from .model_objects import ModelObjects
 from .physics_hulls import box, convex_hull, hulls_of_parts

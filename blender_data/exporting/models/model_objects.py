@@ -20,10 +20,11 @@ import bpy
 from ....io_formats.core.errors import ExportError
 from ....io_formats.core.messages import Message, Report, listed
 from ....io_formats.passes import lod_names
+from ...armature_modifiers import MESHABLE
+from ...export_options import ExportOptions
+from ...level_objects import LEVEL_PROPERTIES
 from ...names import name_in_file
-from ..export_options import ExportOptions
 from ..object_selection import (
-    MESHABLE,
     Source,
     because,
     candidates_of,
@@ -34,9 +35,6 @@ from ..object_selection import (
     report_left_out,
     shown_by,
 )
-
-LEVEL_PROPERTIES = ("", "medium_level", "low_level", "lowest_level")
-"""Properties by which the finest object refers to its coarser levels; the index is the number of the level."""
 
 _POINTERS = (*((name, level) for level, name in enumerate(LEVEL_PROPERTIES) if name), ("physics_object", "physics"))
 

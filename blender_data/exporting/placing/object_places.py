@@ -11,7 +11,7 @@ import numpy as np
 from mathutils import Matrix as BlenderMatrix
 
 from ....io_formats.core.placement_edits import Matrix
-from ... import action_slots
+from ... import animated_blocks
 from .. import transforms
 
 _TRANSFORMS = ("location", "rotation_", "scale", "delta_")
@@ -44,8 +44,8 @@ def is_animated(obj: bpy.types.Object) -> bool:
     if animation is None:
         return False
     curves = list(animation.drivers)
-    for holder in action_slots.action_holders(obj):
-        curves += action_slots.action_curves(holder.action, holder.action_slot)
+    for holder in animated_blocks.action_holders(obj):
+        curves += animated_blocks.action_curves(holder.action, holder.action_slot)
     return any(curve.data_path.startswith(_TRANSFORMS) for curve in curves)
 
 

@@ -14,11 +14,12 @@ from ....io_formats.core.placement_edits import Matrix
 from ....io_formats.core.scene import Mesh, Node, Scene, Surface
 from ....io_formats.passes.equal_meshes import EqualMeshes
 from ... import import_choices, names
-from ..export_options import ExportOptions
+from ...armature_modifiers import MESHABLE, armature_of
+from ...export_options import ExportOptions
+from ...rigging.armature_reading import ReadSkeleton, read_skeleton
 from ..node_meshes import is_own_mesh
-from ..object_selection import MESHABLE, armature_of, is_of_body
+from ..object_selection import is_of_body
 from ..reading import material_slots
-from ..reading.armature_reading import ReadSkeleton, read_skeleton
 from ..reading.mesh_reading import transformed
 from ..reading.rest_meshes import RestMeshes
 from .object_places import ObjectPlaces

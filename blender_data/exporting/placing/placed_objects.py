@@ -17,9 +17,9 @@ from ....io_formats.core.messages import Report, counted, listed
 from ....io_formats.core.placement import Channels, PartUse, PlacedNode, Placement, PlacementPart
 from ....io_formats.core.placement_edits import PlacedObject, SlotMaterial
 from ... import import_marks, names
+from ...import_marks import objects_of
 from ...material_checksum import is_changed
 from ...mesh_data.mesh_edits import edits_of, has_other_mesh
-from ...reloading.matching import objects_of
 from .applied_transforms import applied_transforms
 from .model_parts import report_missing_parts, report_parts
 from .object_channels import read_channels

@@ -12,12 +12,13 @@ from ....io_formats.core.messages import listed
 from ....io_formats.core.placement import Content, ModelUse, PartUse, PlacedNode, Placement, PlacementPart
 from ....io_formats.core.placement_edits import Matrix
 from ....io_formats.core.scene import Scene
-from ... import names
+from ... import names, scene_state
+from ...animated_blocks import dependencies
+from ...armature_modifiers import MESHABLE
+from ...export_options import ExportRequest
 from ...steps import Step, Steps
-from .. import scene_state, transforms
-from ..clips.animated_blocks import dependencies
-from ..export_request import ExportRequest
-from ..object_selection import MESHABLE, is_hidden_node, is_of_body, parents_first, select
+from .. import transforms
+from ..object_selection import is_hidden_node, is_of_body, parents_first, select
 from ..reading.rest_meshes import RestMeshes
 from ..scene_export import SceneExport
 from ..shading.shading_reading import read_shadings

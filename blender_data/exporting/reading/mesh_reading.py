@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import bpy
@@ -18,13 +18,13 @@ from ....io_formats.geometry.normals import share_backwards
 from ....io_formats.geometry.vertices import turn_triangles
 from ....io_formats.passes import flatten
 from ... import arrays, compat, file_records, names
-from ...importing.meshes import FILE_VERTEX
+from ...arrays import FILE_VERTEX
+from ...export_options import ExportOptions
 from ...mesh_data import file_normals, quantised_values, surfaces
-from ..export_options import ExportOptions
+from ...mesh_data.element_selection import IntArray, Triangulation
 from . import material_slots
 
 FloatArray = npt.NDArray[np.float32]
-IntArray = npt.NDArray[np.int32]
 
 
 _STEPS = 2048
@@ -232,36 +232,6 @@ def _report_free_normals(
             joined(causes, " and "),
             item=obj.name,
         )
-
-
-@dataclass(frozen=True)
-class Triangulation:
-    """Triangulation of the polygons of a mesh."""
-
-    vertex_of_loop: IntArray
-    corner_point: IntArray
-    """(C,) int32: the vertex of each corner of the triangles."""
-    polygon: IntArray | None = None
-    """(T,) int32: the polygon of each triangle; None if all polygons are triangles."""
-    loops: IntArray | None = None
-    """(C,) int32: the loop of each corner; None if all polygons are triangles."""
-
-    @classmethod
-    def of(cls, data: bpy.types.Mesh) -> Triangulation:
-        vertex_of_loop = arrays.corner_vertices(data)
-        # in this case all polygons are triangles, since none has fewer than 3 corners
-        if len(data.loops) == 3 * len(data.polygons):
-            return cls(vertex_of_loop, vertex_of_loop)
-        data.calc_loop_triangles()
-        loops = arrays.read(data.loop_triangles, "loops", 3, np.int32).reshape(-1)
-        polygon = arrays.read(data.loop_triangles, "polygon_index", dtype=np.int32)
-        return cls(vertex_of_loop, vertex_of_loop[loops], polygon, loops)
-
-    def fits(self, data: bpy.types.Mesh, points: int) -> bool:
-        """Return whether a mesh has the topology for which this triangulation was made."""
-        if len(data.vertices) != points or len(data.loops) != len(self.vertex_of_loop):
-            return False
-        return np.array_equal(Triangulation.of(data).vertex_of_loop, self.vertex_of_loop)
 
 
 def _normals(data: bpy.types.Mesh, loops: IntArray | None, polygon: IntArray | None) -> Layer:

@@ -15,15 +15,15 @@ import numpy as np
 from ....io_formats.core.capabilities import Capabilities
 from ....io_formats.core.messages import Fix, Report, Text, counted, joined, listed, of_kind
 from ....io_formats.core.scene import Mesh, ShapeKey, Surface
-from ... import arrays
+from ... import arrays, scene_state
+from ...armature_modifiers import armature_modifiers
+from ...export_options import ExportOptions
 from ...mesh_data import surfaces, vertex_weights
+from ...mesh_data.element_selection import Triangulation
 from ...rigging import deform_bones
-from .. import scene_state
-from ..export_options import ExportOptions
-from ..object_selection import armature_modifiers
+from ...rigging.armature_reading import ReadSkeleton
 from . import shape_reading
-from .armature_reading import ReadSkeleton
-from .mesh_reading import MeshReader, Triangulation, is_part_of_family, report_without_faces
+from .mesh_reading import MeshReader, is_part_of_family, report_without_faces
 
 
 class RestMeshes:

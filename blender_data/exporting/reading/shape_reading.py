@@ -8,9 +8,8 @@ import bpy
 import numpy as np
 
 from ....io_formats.core.scene import FloatArray
-from ... import arrays
+from ... import arrays, scene_state
 from ...rigging import joint_weights
-from .. import scene_state
 
 
 def shape_keys(obj: bpy.types.Object) -> list[bpy.types.ShapeKey]:

@@ -15,9 +15,8 @@ import numpy.typing as npt
 
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.scene import Clip, KeyTrack, Skeleton, TransformTrack
-from ... import action_slots
-from ...animation import playback
-from ...exporting.clips import clip_sources, pose_curves
+from ... import animated_blocks
+from ...animation import clip_sources, playback, pose_curves
 from ...mesh_data import mesh_edits
 from ...properties import store_fields
 from ...rigging import joint_poses
@@ -85,7 +84,7 @@ class ClipActions:
     def __init__(self, clip: Clip, timing: ClipTiming, action_name: str, keep: Callable[[bpy.types.ID], Any]) -> None:
         self.clip = clip
         self.timing = timing
-        self.curves = action_slots.ActionCurves(action_name, timing.range, keep)
+        self.curves = animated_blocks.ActionCurves(action_name, timing.range, keep)
         self.assigned: list[tuple[bpy.types.ID, bpy.types.Action, Any]] = []
         self.checksums: dict[bpy.types.Action, float] = {}
         """Sum over the keys of each action, see :func:`.mesh_edits.key_checksum`."""
@@ -154,7 +153,7 @@ class ClipActions:
         curves = self.curves_for(owner)
         self.bone_axes = owner.data.meshferry.bone_axes
         _, action, slot = self.assigned[-1]
-        groups = action_slots.curve_groups(action, slot)
+        groups = animated_blocks.curve_groups(action, slot)
         made: dict[str, list[bpy.types.FCurve]] = {}
         for name, channels in wanted.items():
             owner.pose.bones[name].rotation_mode = "QUATERNION"
@@ -196,9 +195,9 @@ class ClipActions:
         for owner, action, slot in self.assigned:
             animation = owner.animation_data
             if animation is None or animation.action is None or owner in instead:
-                action_slots.assign_action(owner, action, slot)
+                animated_blocks.assign_action(owner, action, slot)
             else:
-                action_slots.stash_action(owner, action, slot, self.clip.name)
+                animated_blocks.stash_action(owner, action, slot, self.clip.name)
 
 
 def add_keys(
@@ -279,7 +278,7 @@ class PlayedBefore:
         moves = self.action.frame_range[1] > self.action.frame_range[0]
         if clip.frame_count < 2 and not clip.duration and moves:
             return ()
-        action_slots.stash_action(self.armature, self.action, self.slot, clip_sources.clip_name(self.action))
+        animated_blocks.stash_action(self.armature, self.action, self.slot, clip_sources.clip_name(self.action))
         return (self.armature,)
 
     def restore(self) -> None:
@@ -297,4 +296,4 @@ class PlayedBefore:
         if not self.had_animation:
             self.armature.animation_data_clear()
         elif self.action is not None and not self.is_tweaked:
-            action_slots.assign_action(self.armature, self.action, self.slot)
+            animated_blocks.assign_action(self.armature, self.action, self.slot)

@@ -14,12 +14,12 @@ from ....io_formats.disk.atomic_write import replace_file
 from ....io_formats.passes import missing_joints
 from ... import import_marks, names
 from ...animation import time_line
-from ...exporting.clips.clip_sources import scene_rate
-from ...rigging import body_shapes
+from ...animation.clip_sources import scene_rate
+from ...rigging import body_shapes, helper_bones
 from ...steps import Step, Steps
 from .. import objects, shape_keys
 from ..import_context import ImportContext
-from ..rigs import armature_matching, armatures, helper_bones
+from ..rigs import armature_matching, armatures
 from ..rigs.armatures import BoneMap
 from .actions import ClipActions, ClipTiming
 

@@ -12,11 +12,10 @@ from ....io_formats.core.messages import Message, Report, Text, listed
 from ....io_formats.core.scene import Scene, Skeleton
 from ....io_formats.geometry import hierarchy
 from ... import names
-from ...exporting.object_selection import armature_modifiers
-from ...exporting.reading.armature_reading import ReadSkeleton, read_skeleton
-from ...rigging import body_shapes, joint_poses
+from ...armature_modifiers import armature_modifiers
+from ...rigging import body_shapes, helper_bones, joint_poses
+from ...rigging.armature_reading import ReadSkeleton, read_skeleton
 from ...rigging.joint_poses import Array
-from . import helper_bones
 from .armatures import BoneMap, bind_matrices, extent, parents_of
 
 _ENOUGH = 0.5

@@ -6,9 +6,8 @@ An edit bone gets the location and rotation of its joint's bind world matrix. Th
 
 from __future__ import annotations
 
-import contextlib
 import functools
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,10 +19,10 @@ from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.scene import Joint, Skeleton
 from ....io_formats.geometry import hierarchy
 from ... import import_choices, names
+from ...operator_calls import edit_mode
 from ...properties import store_fields
 from ...rigging import joint_poses
 from ...rigging.joint_poses import Array
-from ..selection import Selection
 from . import drawn_bones
 
 _STICKS_FROM = 100
@@ -189,43 +188,6 @@ def _require_finite(skeleton: Skeleton, world: Array) -> None:
             skeleton.joints[absurd[0]].name,
             skeleton.name,
         )
-
-
-@contextlib.contextmanager
-def edit_mode(context: bpy.types.Context, obj: bpy.types.Object) -> Iterator[None]:
-    """Put an armature object into edit mode without X mirroring, even one that is in no collection.
-
-    Afterwards restore mode, selection and active object.
-    """
-    before, mirrors = Selection(context), obj.data.use_mirror_x
-    # Link it to the scene's own collection, which cannot be hidden or excluded.
-    home = context.scene.collection
-    is_there = home in obj.users_collection  # linked objects may have the same name, so compare objects
-    if not is_there:
-        home.objects.link(obj)
-    try:
-        before.give_way_to(obj)
-        bpy.ops.object.mode_set(mode="EDIT")
-        obj.data.use_mirror_x = False
-        yield
-    finally:
-        obj.data.use_mirror_x = mirrors
-        if obj.mode != "OBJECT":
-            bpy.ops.object.mode_set(mode="OBJECT")
-        if not is_there:
-            home.objects.unlink(obj)
-        before.restore()
-
-
-@contextlib.contextmanager
-def edited(context: bpy.types.Context, data: bpy.types.Armature) -> Iterator[None]:
-    """Put armature data into edit mode by a temporary object, since the user's object may be hidden."""
-    stand_in = bpy.data.objects.new("Meshferry", data)
-    try:
-        with edit_mode(context, stand_in):
-            yield
-    finally:
-        bpy.data.objects.remove(stand_in)
 
 
 def connect(context: bpy.types.Context, obj: bpy.types.Object, bones: Collection[str], *, is_connected: bool) -> None:

@@ -8,9 +8,9 @@ import bpy
 
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.scene import Skeleton
-from ...rigging import body_shapes, deform_bones
+from ...rigging import body_shapes, deform_bones, helper_bones
 from ..import_context import ImportContext
-from . import armature_matching, armatures, helper_bones
+from . import armature_matching, armatures
 from .armatures import BoneMap
 
 

@@ -15,12 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ....io_formats.core.messages import Text, counted
-from ... import arrays
-from ...exporting import scene_state
-from ...exporting.object_selection import armature_modifiers
-from ...importing.rigs import shown_bindings
+from ... import arrays, scene_state
+from ...armature_modifiers import armature_modifiers
 from ...mesh_data import element_selection, file_normals
-from .. import joint_poses, joint_weights, rig_copies
+from .. import joint_poses, joint_weights, rig_copies, shown_bindings
 from ..joint_poses import Array
 from ..joint_weights import JointWeights
 from ..weighted_surfaces import require_scale

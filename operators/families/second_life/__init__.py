@@ -4,8 +4,8 @@ from typing import Any
 
 import bpy
 
+from ....blender_data.export_options import HIDDEN
 from ....blender_data.exporting import object_selection
-from ....blender_data.exporting.export_options import HIDDEN
 from ....blender_data.importing.import_options import BONE_DIRECTION
 from ....io_formats.core.messages import Message
 from ....io_formats.second_life.formats import (

@@ -6,9 +6,8 @@ from typing import Any
 import bpy
 from bpy.props import EnumProperty
 
-from ....blender_data.animation import clean_actions, playback
-from ....blender_data.exporting.clips import pose_curves
-from ....blender_data.exporting.clips.clip_sources import scene_rate
+from ....blender_data.animation import clean_actions, playback, pose_curves
+from ....blender_data.animation.clip_sources import scene_rate
 from ....blender_data.translation_context import CONTEXT
 from ....io_formats.core.messages import counted
 from ....io_formats.second_life.animation.names import EMOTES, HAND_POSES, emote_label, hand_pose_label

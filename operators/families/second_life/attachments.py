@@ -7,7 +7,8 @@ import numpy as np
 from bpy.props import EnumProperty, StringProperty
 from mathutils import Matrix, Vector
 
-from ....blender_data.exporting.object_selection import armature_of
+from ....blender_data import operator_calls
+from ....blender_data.armature_modifiers import armature_of
 from ....blender_data.importing.rigs import armatures, drawn_bones
 from ....blender_data.names import name_in_file
 from ....blender_data.rigging import body_shapes
@@ -38,7 +39,7 @@ class OBJECT_OT_second_life_add_attachment_points(NeedsAvatar, bpy.types.Operato
         turn = (avatar_space.facing_of(heads).T @ avatar_space.TO_AVATAR)[:3, :3]
         vectors = drawn_bones.bone_vectors(skeleton.joints, armatures.parents_of(skeleton))
         added = []
-        with armatures.edit_mode(context, avatar):
+        with operator_calls.edit_mode(context, avatar):
             for joint, vector in zip(skeleton.joints, vectors, strict=True):
                 above = skeleton.joints[joint.parent].name if joint.parent >= 0 else ""
                 is_missing = joint.group == skeletons.ATTACHMENT_GROUP and joint.name not in known

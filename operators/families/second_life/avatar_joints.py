@@ -7,10 +7,10 @@ import bpy
 import numpy as np
 from bpy.props import BoolProperty, EnumProperty
 
-from ....blender_data.exporting.object_selection import MESHABLE, armature_of, deformed_meshes
-from ....blender_data.exporting.scene_state import update_worlds
+from ....blender_data.armature_modifiers import MESHABLE, armature_of, deformed_meshes
 from ....blender_data.names import name_in_file
 from ....blender_data.rigging import bone_heads, deform_bones
+from ....blender_data.scene_state import update_worlds
 from ....blender_data.translation_context import CONTEXT
 from ....io_formats.core.messages import Text, counted
 from ....io_formats.core.scene import Joint, Skeleton

@@ -10,11 +10,10 @@ import bpy
 import numpy as np
 from bpy.props import BoolProperty, FloatProperty, StringProperty
 
-from ....blender_data.exporting import scene_state
+from ....blender_data import scene_state
+from ....blender_data.armature_modifiers import armature_of
 from ....blender_data.exporting.models.model_objects import ModelIndex
-from ....blender_data.exporting.object_selection import armature_of
-from ....blender_data.importing.rigs import shown_bindings
-from ....blender_data.rigging import binding, deform_bones, joint_weights, rig_copies, volume_weights
+from ....blender_data.rigging import binding, deform_bones, joint_weights, rig_copies, shown_bindings, volume_weights
 from ....blender_data.rigging.fitting import as_shown, bodies
 from ....blender_data.rigging.weighted_surfaces import WeightedSurface, mirror_surface, surface_of
 from ....blender_data.translation_context import CONTEXT

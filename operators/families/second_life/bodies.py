@@ -7,10 +7,10 @@ from typing import Any
 import bpy
 from bpy.props import BoolProperty, StringProperty
 
-from ....blender_data.exporting.object_selection import armature_of
+from ....blender_data.armature_modifiers import armature_of
 from ....blender_data.importing import import_request, importer
 from ....blender_data.importing.import_options import ImportOptions
-from ....blender_data.importing.selection import Selection
+from ....blender_data.operator_calls import Selection
 from ....blender_data.rigging import body_shapes
 from ....blender_data.rigging.fitting import bodies
 from ....blender_data.translation_context import CONTEXT

@@ -7,8 +7,8 @@ from typing import Any
 import bpy
 from bpy.props import BoolProperty, EnumProperty
 
+from ....blender_data.export_options import HIDDEN, KEEP_IMPORTED
 from ....blender_data.exporting import object_selection
-from ....blender_data.exporting.export_options import HIDDEN, KEEP_IMPORTED
 from ....blender_data.exporting.models.gltf_materials import materials_for_gltf
 from ....blender_data.exporting.models.missing_parts import has_physics_shape
 from ....blender_data.exporting.models.model_objects import ModelObjects, find_models

@@ -7,7 +7,7 @@ import bpy
 import numpy as np
 from bpy.props import EnumProperty
 
-from ....blender_data.exporting.object_selection import armature_of
+from ....blender_data.armature_modifiers import armature_of
 from ....blender_data.mesh_data.element_selection import select_points
 from ....blender_data.rigging import body_shapes
 from ....blender_data.rigging.fitting import bodies, fit

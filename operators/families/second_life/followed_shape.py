@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ....blender_data.exporting.object_selection import armature_of
+from ....blender_data.armature_modifiers import armature_of
 from ....blender_data.rigging import joint_weights
 from ....blender_data.rigging.fitting import bodies
 from ....io_formats.core.messages import Message, counted, listed, warning

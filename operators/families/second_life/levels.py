@@ -6,8 +6,8 @@ from typing import Any
 import bpy
 from bpy.props import EnumProperty
 
-from ....blender_data import level_objects
-from ....blender_data.exporting import export_request, exporter, object_selection
+from ....blender_data import export_options, level_objects
+from ....blender_data.exporting import exporter, object_selection
 from ....blender_data.exporting.models.model_objects import is_deleted
 from ....io_formats.core.errors import ExportError
 from ....io_formats.core.messages import Text, counted
@@ -125,7 +125,7 @@ def make_level(context: bpy.types.Context, finest: Any, level: int) -> Any:
         use_hidden=True,
     )
     source = object_selection.Source("OBJECTS", objects=(finest,))
-    request = export_request.ExportRequest(context, source, options, finest.name, SECOND_LIFE_UPLOAD.capabilities)
+    request = export_options.ExportRequest(context, source, options, finest.name, SECOND_LIFE_UPLOAD.capabilities)
     scene = exporter.export_scene(request)
     found = models_of(scene)
     node = found[0].levels[level] if found else None

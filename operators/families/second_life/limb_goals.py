@@ -5,7 +5,7 @@ from typing import Any
 import bpy
 import numpy as np
 
-from ....blender_data.exporting.clips import pose_curves
+from ....blender_data.animation import pose_curves
 from ....blender_data.rigging.posing import limb_goals
 from ....blender_data.rigging.posing.limb_goals import Limb
 from ....io_formats.core.messages import Text, joined, listed

@@ -7,12 +7,12 @@ from typing import Any
 import bpy
 from bpy.props import BoolProperty, CollectionProperty, FloatProperty, IntProperty, StringProperty
 
+from ....blender_data.animation.clip_sources import scene_rate
+from ....blender_data.export_options import CLIPS, DEFORM_BONES
 from ....blender_data.exporting import object_selection
-from ....blender_data.exporting.clips.clip_sources import scene_rate
 from ....blender_data.exporting.clips.joint_sampling import clips_by_armature
-from ....blender_data.exporting.export_options import CLIPS, DEFORM_BONES
-from ....blender_data.exporting.reading.armature_reading import read_skeleton
 from ....blender_data.mesh_data import element_selection
+from ....blender_data.rigging.armature_reading import read_skeleton
 from ....blender_data.translation_context import CONTEXT
 from ....io_formats.core.errors import ExportError
 from ....io_formats.core.messages import Elements, Message, Text

@@ -9,8 +9,10 @@ from typing import Any
 
 import bpy
 
-from ....blender_data.exporting.models.model_objects import LEVEL_PROPERTIES, ModelIndex, ModelObjects
-from ....blender_data.exporting.object_selection import MESHABLE, armature_of, is_of_body
+from ....blender_data.armature_modifiers import MESHABLE, armature_of
+from ....blender_data.exporting.models.model_objects import ModelIndex, ModelObjects
+from ....blender_data.exporting.object_selection import is_of_body
+from ....blender_data.level_objects import LEVEL_PROPERTIES
 from ....io_formats.core.messages import Text
 from ....io_formats.second_life.formats import SECOND_LIFE_MESH
 from ....io_formats.second_life.models.levels import LEVEL_LABELS

@@ -5,7 +5,7 @@ from typing import Any
 
 import bpy
 
-from ....blender_data.exporting.export_options import (
+from ....blender_data.export_options import (
     LOW_RATIO,
     LOWEST_RATIO,
     MEDIUM_RATIO,

@@ -10,11 +10,11 @@ from bpy.props import EnumProperty, StringProperty
 from bpy_extras.io_utils import ExportHelper, ImportHelper
 from mathutils import Matrix
 
+from ....blender_data.armature_modifiers import MESHABLE, armature_of
 from ....blender_data.exporting.models.model_objects import ModelIndex
-from ....blender_data.exporting.object_selection import MESHABLE, armature_of
-from ....blender_data.exporting.scene_state import update_worlds
 from ....blender_data.importing.rigs import armatures
 from ....blender_data.rigging import body_shapes, deform_bones, rig_copies
+from ....blender_data.scene_state import update_worlds
 from ....blender_data.translation_context import CONTEXT
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import Report, Text, counted

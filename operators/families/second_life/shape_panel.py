@@ -7,9 +7,8 @@ from typing import Any
 import bpy
 from bpy.props import EnumProperty, IntProperty, StringProperty
 
-from ....blender_data.exporting.object_selection import deformed_meshes
-from ....blender_data.importing.rigs import shown_bindings
-from ....blender_data.rigging import body_shapes
+from ....blender_data.armature_modifiers import deformed_meshes
+from ....blender_data.rigging import body_shapes, shown_bindings
 from ....blender_data.translation_context import CONTEXT
 from ....io_formats.core.body_shapes import JointShapes
 from ....io_formats.core.errors import MeshferryError

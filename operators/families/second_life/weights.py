@@ -8,8 +8,8 @@ from typing import Any
 import bpy
 from bpy.props import BoolProperty, CollectionProperty, FloatProperty, IntProperty, StringProperty
 
+from ....blender_data.export_options import HIDDEN, KEEP_IMPORTED
 from ....blender_data.exporting import object_selection
-from ....blender_data.exporting.export_options import HIDDEN, KEEP_IMPORTED
 from ....blender_data.exporting.models.missing_parts import shape_of
 from ....blender_data.exporting.models.model_objects import ModelObjects
 from ....blender_data.names import name_in_file

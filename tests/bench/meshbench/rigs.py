@@ -5,7 +5,7 @@ from __future__ import annotations
 import bmesh
 import bpy
 import numpy as np
-from meshferry.blender_data import action_slots
+from meshferry.blender_data import animated_blocks
 
 WEIGHTS = 4
 """Bones that move each vertex."""
@@ -83,7 +83,7 @@ def key_rotations(armature: bpy.types.Object, bones: list[str], angles: np.ndarr
 def key(armature: bpy.types.Object, bones: dict[str, dict[str, list[np.ndarray]]]) -> bpy.types.Action:
     """Make the action of an armature: values of each frame from 1 on, by bone, channel and component."""
     frames = max(len(columns[0]) for channels in bones.values() for columns in channels.values())
-    curves = action_slots.ActionCurves("Dance", (1.0, float(frames)))
+    curves = animated_blocks.ActionCurves("Dance", (1.0, float(frames)))
     found, action, slot = curves.curves_for(armature)
     time = np.arange(1, frames + 1, dtype=np.float32)
     for name, channels in bones.items():
@@ -95,7 +95,7 @@ def key(armature: bpy.types.Object, bones: dict[str, dict[str, list[np.ndarray]]
                 curve.keyframe_points.foreach_set("co", np.stack([time, values], axis=1).astype(np.float32).ravel())
                 curve.keyframe_points.foreach_set("interpolation", np.ones(frames, np.int32))
                 curve.update()
-    action_slots.assign_action(armature, action, slot)
+    animated_blocks.assign_action(armature, action, slot)
     bpy.context.scene.frame_start, bpy.context.scene.frame_end = 1, frames
     return action
 

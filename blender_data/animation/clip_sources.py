@@ -12,13 +12,13 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ....io_formats.core.errors import ExportError
-from ....io_formats.core.messages import Message
-from ... import action_slots, arrays
-from ...animation import action_ranges
-from ...animation.file_clips import FileClips
+from ...io_formats.core.errors import ExportError
+from ...io_formats.core.messages import Message
+from .. import animated_blocks, arrays
+from ..animated_blocks import Dependencies
 from ..export_options import ExportOptions
-from .animated_blocks import Dependencies
+from . import action_ranges
+from .action_ranges import FileClips
 
 _SAME_FRAME = 1e-3
 """Distance in frames below which two samples count as one."""
@@ -97,7 +97,7 @@ class ClipSource:
             else:
                 action, slot = (self.actions or {}).get(block, (None, None))
                 data.use_nla = False
-                action_slots.assign_action(block, action, slot)
+                animated_blocks.assign_action(block, action, slot)
 
 
 def scene_rate(scene: bpy.types.Scene) -> float:
@@ -228,7 +228,7 @@ def _key_frames(actions: Iterable[bpy.types.Action]) -> npt.NDArray[np.float64]:
     The import keys all components of a channel at the same frames, so the first one is enough.
     """
     found = [np.empty(0)]
-    for curve in chain.from_iterable(action_slots.action_curves(action, None) for action in actions):
+    for curve in chain.from_iterable(animated_blocks.action_curves(action, None) for action in actions):
         if not curve.array_index:
             found.append(arrays.read(curve.keyframe_points, "co", 2)[:, 0].astype(np.float64))
     frames = np.unique(np.concatenate(found))
@@ -242,7 +242,7 @@ def clip_name(action: bpy.types.Action) -> str:
 
 def has_keys(action: bpy.types.Action) -> bool:
     """Return whether an action has a key."""
-    return not all(curve.is_empty for curve in action_slots.action_curves(action, None))
+    return not all(curve.is_empty for curve in animated_blocks.action_curves(action, None))
 
 
 def _is_still_empty(action: bpy.types.Action) -> bool:
@@ -293,7 +293,7 @@ def _names_of_clips(actions: Iterable[bpy.types.Action]) -> dict[bpy.types.Actio
 def actions_of(block: bpy.types.ID) -> list[tuple[bpy.types.Action, Any]]:
     """Return the actions of a data block with their slots: the active one, those in the NLA, fitting ones."""
     actions: dict[bpy.types.Action, Any] = {}
-    for holder in action_slots.action_holders(block):
+    for holder in animated_blocks.action_holders(block):
         actions.setdefault(holder.action, holder.action_slot)
     own = {clip_name(action) for action in actions}
     for action in bpy.data.actions:
@@ -318,7 +318,7 @@ def _fits(action: bpy.types.Action, block: bpy.types.ID) -> tuple[bool, Any]:
     for slot in action.slots:
         if slot is not None and slot.identifier == f"{block.bl_rna.identifier[:2].upper()}{block.name}":
             return True, slot
-        paths = {curve.data_path for curve in action_slots.action_curves(action, slot)}
+        paths = {curve.data_path for curve in animated_blocks.action_curves(action, slot)}
         for start, own in parts.items():
             moved = {path.split('"')[1] for path in paths if path.startswith(start)}
             if moved and len(own) and all(name in own for name in moved):

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 import bpy
 import numpy as np
 
-from ....io_formats.core.scene import Node, Scene
-from ....io_formats.geometry.vectors import bounds
-from ...exporting.object_selection import deformed_meshes
-from .armatures import BoneMap
+from ...io_formats.core.scene import Node, Scene
+from ...io_formats.geometry.vectors import bounds
+from ..armature_modifiers import deformed_meshes
+from ..importing.rigs.armatures import BoneMap
 
 COLLECTION = "Helper Bones"
 LONG, OUTSIDE = 0.25, 0.1

@@ -10,9 +10,9 @@ from typing import Any
 
 import bpy
 
-from .. import action_slots
-from ..rigging import body_shapes
-from .object_selection import enabled_objects
+from . import animated_blocks as blender_data_animated_blocks
+from .exporting.object_selection import enabled_objects
+from .rigging import body_shapes
 
 Played = Mapping[bpy.types.ID, Iterable[bpy.types.Action]]
 """Actions that an export temporarily assigns to data blocks."""
@@ -151,9 +151,9 @@ def animated_blocks() -> Iterator[bpy.types.ID]:
 
 def _channels(block: bpy.types.ID, played: Played) -> Iterator[Channel]:
     """Yield the values that the actions of a data block may change."""
-    own = (holder.action for holder in action_slots.action_holders(block))
+    own = (holder.action for holder in blender_data_animated_blocks.action_holders(block))
     actions = dict.fromkeys([*own, *played.get(block, ())])
-    curves = (curve for action in actions for curve in action_slots.action_curves(action, None))
+    curves = (curve for action in actions for curve in blender_data_animated_blocks.action_curves(action, None))
     paths = {(curve.data_path, curve.array_index) for curve in curves}
     for path, index in sorted(paths):
         place = path.rindex('["') if path.endswith('"]') else path.rfind(".")

@@ -1,4 +1,4 @@
-"""Options of all exports."""
+"""Options of all exports, and the request for an export."""
 
 from __future__ import annotations
 
@@ -7,8 +7,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ...io_formats.core.option_rules import completes_models, embeds_animation
-from ...io_formats.core.options import Choice, Options, option
+import bpy
+
+from ..io_formats.core.capabilities import Capabilities
+from ..io_formats.core.option_rules import completes_models, embeds_animation
+from ..io_formats.core.options import Choice, Options, option
+from .animation.action_ranges import FileClips
+from .exporting.object_selection import Source
 
 
 def _exports_clips(values: Mapping[str, Any]) -> bool:
@@ -277,3 +282,19 @@ PHYSICS_SHAPE = _BY_NAME["physics_shape"]
 DEFORM_BONES = _BY_NAME["use_deform_bones_only"]
 CLIPS = _BY_NAME["clips"]
 CLIP_FILTER = _BY_NAME["clip_names"]
+
+
+@dataclass(frozen=True)
+class ExportRequest:
+    """A part of the open .blend file that is to be read as one scene."""
+
+    context: bpy.types.Context
+    source: Source
+    """A collection, the selection, some objects or the whole scene."""
+    options: ExportOptions
+    name: str
+    """Name of the scene, and of its root if the source is not a collection."""
+    capabilities: Capabilities
+    """Capabilities of the target format. Data that the format cannot store is reported, and not read."""
+    file_clips: FileClips | None = None
+    """If set, animations of other files are left out; animations made in Blender are kept."""

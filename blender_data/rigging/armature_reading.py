@@ -15,14 +15,14 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ....io_formats.core.messages import Report
-from ....io_formats.core.scene import Joint, Skeleton
-from ....io_formats.geometry import hierarchy
-from ... import import_choices, names
-from ...properties import stored_fields
-from ...rigging import joint_poses
-from ...rigging.imported_bones import are_unmoved, kept_matrices, rest_matrices
-from ...rigging.joint_poses import Array
+from ...io_formats.core.messages import Report
+from ...io_formats.core.scene import Joint, Skeleton
+from ...io_formats.geometry import hierarchy
+from .. import import_choices, names
+from ..properties import stored_fields
+from . import joint_poses
+from .imported_bones import are_unmoved, kept_matrices, rest_matrices
+from .joint_poses import Array
 
 Matrix4 = npt.NDArray[np.float64]
 

@@ -9,11 +9,11 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ....io_formats.core.messages import Report
-from ....io_formats.geometry.quaternions import axis_rotations
-from ... import action_slots, arrays
-from ...rigging import joint_poses
-from .animated_blocks import Dependencies
+from ...io_formats.core.messages import Report
+from ...io_formats.geometry.quaternions import axis_rotations
+from .. import animated_blocks, arrays
+from ..animated_blocks import Dependencies
+from ..rigging import joint_poses
 from .clip_sources import ClipSource
 
 Array = npt.NDArray[np.float64]
@@ -68,7 +68,7 @@ def strips_of(obj: bpy.types.Object, source: ClipSource) -> Iterator[bpy.types.N
 
 def own_actions(obj: bpy.types.Object) -> set[bpy.types.Action]:
     """Return the actions that an object plays: the active one, and those of its NLA strips."""
-    return {holder.action for holder in action_slots.action_holders(obj)}
+    return {holder.action for holder in animated_blocks.action_holders(obj)}
 
 
 def played_actions(obj: bpy.types.Object, sources: Iterable[ClipSource]) -> Iterator[tuple[bpy.types.Action, Any]]:
@@ -86,7 +86,7 @@ def played_actions(obj: bpy.types.Object, sources: Iterable[ClipSource]) -> Iter
 def _playing_curves(obj: bpy.types.Object, source: ClipSource) -> Iterator[bpy.types.FCurve]:
     """Yield the f-curves that a clip plays on an object, without muted ones."""
     for action, slot in played_actions(obj, [source]):
-        for curve in action_slots.action_curves(action, slot):
+        for curve in animated_blocks.action_curves(action, slot):
             if not curve.mute and not (curve.group is not None and curve.group.mute):
                 yield curve
 
@@ -103,7 +103,7 @@ def bone_and_channel(path: str) -> tuple[str, str]:
 
 def keyed_channels(action: bpy.types.Action, slot: Any) -> set[tuple[str, str]]:
     """Return the bones and channels that an action keys."""
-    parted = (bone_and_channel(curve.data_path) for curve in action_slots.action_curves(action, slot))
+    parted = (bone_and_channel(curve.data_path) for curve in animated_blocks.action_curves(action, slot))
     return {(bone, channel) for bone, channel in parted if channel in CHANNELS}
 
 

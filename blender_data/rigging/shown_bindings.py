@@ -19,10 +19,9 @@ import numpy as np
 import numpy.typing as npt
 from mathutils import Matrix, Vector
 
-from ... import arrays, names
-from ...exporting import object_selection
-from ...rigging import body_shapes, imported_bones, joint_poses
-from .armatures import edit_mode
+from .. import armature_modifiers, arrays, names
+from ..operator_calls import edit_mode
+from . import body_shapes, imported_bones, joint_poses
 
 Array = npt.NDArray[np.float64]
 
@@ -66,7 +65,7 @@ def update(
     may_build:
         Whether armatures may be built; otherwise only existing ones and copies of them are used.
     """
-    meshes = object_selection.deformed_meshes(armature) if objects is None else list(objects)
+    meshes = armature_modifiers.deformed_meshes(armature) if objects is None else list(objects)
     waiting: list[tuple[bpy.types.Object, Binding]] = []
     for obj in meshes:
         if not obj.is_editable or obj.meshferry.role != "RENDER":
@@ -117,13 +116,13 @@ def followed_by(binding: bpy.types.Object) -> bpy.types.Object | None:
 
 def is_outdated(armature: bpy.types.Object) -> bool:
     """Return whether a mesh is shown as on another armature, of which it and the armature are copies."""
-    found = (obj.meshferry.binding for obj in object_selection.deformed_meshes(armature))
+    found = (obj.meshferry.binding for obj in armature_modifiers.deformed_meshes(armature))
     return any(binding is not None and followed_by(binding) != armature for binding in found)
 
 
 def is_incomplete(armature: bpy.types.Object) -> bool:
     """Return whether a mesh was not compared with its file's binding yet."""
-    meshes = (obj for obj in object_selection.deformed_meshes(armature) if obj.is_editable)
+    meshes = (obj for obj in armature_modifiers.deformed_meshes(armature) if obj.is_editable)
     return any(len(obj.meshferry.skin.joints) and not obj.meshferry.skin.is_checked for obj in meshes)
 
 
@@ -152,8 +151,8 @@ def hide(obj: bpy.types.Object) -> None:
 
 def _switch_back(obj: bpy.types.Object) -> None:
     """Let its own armature deform an object."""
-    for modifier in [one for one in obj.modifiers if object_selection.is_of_binding(one)]:
-        others = (one for one in obj.modifiers if one.type == "ARMATURE" and not object_selection.is_of_binding(one))
+    for modifier in [one for one in obj.modifiers if armature_modifiers.is_of_binding(one)]:
+        others = (one for one in obj.modifiers if one.type == "ARMATURE" and not armature_modifiers.is_of_binding(one))
         for own in list(others)[:1]:
             own.show_viewport, own.show_render = modifier.show_viewport, modifier.show_render
         obj.modifiers.remove(modifier)
@@ -161,12 +160,12 @@ def _switch_back(obj: bpy.types.Object) -> None:
 
 def _shown(obj: bpy.types.Object) -> bpy.types.Object | None:
     """Return the armature of the binding that deforms an object, or None."""
-    return next((one.object for one in obj.modifiers if object_selection.is_of_binding(one)), None)
+    return next((one.object for one in obj.modifiers if armature_modifiers.is_of_binding(one)), None)
 
 
 def _armatures_of(armature: bpy.types.Object) -> list[bpy.types.Object]:
     """Return the armatures of bindings that follow an armature object."""
-    found = (obj.meshferry.binding for obj in object_selection.deformed_meshes(armature))
+    found = (obj.meshferry.binding for obj in armature_modifiers.deformed_meshes(armature))
     return list(dict.fromkeys(other for other in found if other is not None and followed_by(other) == armature))
 
 
@@ -209,7 +208,7 @@ def _binding_of(obj: bpy.types.Object, armature: bpy.types.Object, found: dict[s
 
     ``found`` are the matrices of the bones that the file lists.
     """
-    modifiers = object_selection.armature_modifiers(obj)
+    modifiers = armature_modifiers.armature_modifiers(obj)
     if len(modifiers) != 1 or not (modifiers[0].show_viewport or _shown(obj) is not None):
         return None
     if _are_plain(found, armature):
@@ -257,14 +256,14 @@ def _matrices_of(binding: bpy.types.Object) -> dict[str, Array]:
 
 def _show(obj: bpy.types.Object, binding: bpy.types.Object) -> None:
     """Deform an object by the armature of a binding in place of its own."""
-    (own,) = object_selection.armature_modifiers(obj)
-    modifier = next((one for one in obj.modifiers if object_selection.is_of_binding(one)), None)
+    (own,) = armature_modifiers.armature_modifiers(obj)
+    modifier = next((one for one in obj.modifiers if armature_modifiers.is_of_binding(one)), None)
     if modifier is None:
         modifier = obj.modifiers.new(NAME, "ARMATURE")
         obj.modifiers.move(len(obj.modifiers) - 1, list(obj.modifiers).index(own))
         modifier.show_viewport, modifier.show_render = own.show_viewport, own.show_render
     modifier.object = obj.meshferry.binding = binding
-    own = object_selection.armature_modifiers(obj)[0]
+    own = armature_modifiers.armature_modifiers(obj)[0]
     for name in _KEPT:
         setattr(modifier, name, getattr(own, name))
     own.show_viewport = own.show_render = False
