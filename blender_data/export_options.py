@@ -10,8 +10,7 @@ from typing import Any
 import bpy
 
 from ..io_formats.core.capabilities import Capabilities
-from ..io_formats.core.option_rules import completes_models, embeds_animation
-from ..io_formats.core.options import Choice, Options, option
+from ..io_formats.core.options import Choice, Options, completes_models, embeds_animation, option
 from .animation.action_ranges import FileClips
 from .exporting.object_selection import Source
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import bpy
 
-from ..io_formats.core.output_file import OutputFile
+from ..io_formats.core.format import OutputFile
 from ..io_formats.disk.rooted_files import is_network_path
 from .exports_on_save import written_digest
 

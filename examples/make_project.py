@@ -29,7 +29,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 from meshferry.io_formats.api import read_scene, write_scene
-from meshferry.io_formats.core.placement_edits import NodeEdit
+from meshferry.io_formats.core.placement import NodeEdit
 from meshferry.io_formats.core.scene import Layer, Mesh, Node, Scene, Surface
 from meshferry.io_formats.unigine.formats import UNIGINE_MESH, UNIGINE_SCENE
 

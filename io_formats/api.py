@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 from . import registry
 from .core.capabilities import losses
 from .core.errors import ExportError, FormatError
-from .core.format import Format
+from .core.format import Format, OutputFile
 from .core.import_choices import adopt_choices, store_choices, with_import_choices
 from .core.messages import Message, Named, Report, Text, distinct, errors_of, joined, warnings_of, with_allowed
 from .core.options import resolve
-from .core.output_file import OutputFile
 from .disk.file_names import distinct_file_names, file_name
 from .disk.file_sets import write_outputs
 from .disk.special_files import read_bytes, special_kind

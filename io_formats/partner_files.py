@@ -15,8 +15,7 @@ from typing import Any
 
 from . import registry
 from .core.errors import FormatError
-from .core.options import Option
-from .core.shared_options import FILES_AS_LEVELS, PARTNER_FILES
+from .core.options import FILES_AS_LEVELS, PARTNER_FILES, Option
 from .passes.lod_names import LEVEL_SUFFIXES
 
 _FOLDERS_KEPT = 64

@@ -9,12 +9,11 @@ from collections.abc import Iterator, Sequence
 
 from .core.errors import UnsupportedFormatError
 from .core.format import Family, Format
-from .core.recognition import Match, NearMiss
+from .core.recognition import Match, NearMiss, likely_text, signature_text
 from .mesh_serializer import formats as mesh_serializer
 from .second_life import formats as second_life
 from .timbermesh import formats as timbermesh
 from .unigine import formats as unigine
-from .unknown_files import likely_text, signature_text
 
 HEAD_SIZE = 4096
 """Number of bytes that ``sniff`` is given."""

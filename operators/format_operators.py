@@ -20,7 +20,7 @@ from bpy_extras.io_utils import poll_file_object_drop
 
 from ..io_formats import registry
 from ..io_formats.core.format import Family, Format
-from ..io_formats.core.shared_options import MESH_FILES
+from ..io_formats.core.options import MESH_FILES
 from . import registration
 from .exporting.export_base import ExportScene
 from .exporting.export_files import ExportObjects

@@ -20,8 +20,7 @@ from ..blender_data.armature_modifiers import armature_of
 from ..blender_data.importing import import_options
 from ..blender_data.translation_context import CONTEXT
 from ..io_formats.core.format import Format
-from ..io_formats.core.options import Option, applicable, resolve
-from ..io_formats.core.shared_options import IMPORT_CHOICES
+from ..io_formats.core.options import IMPORT_CHOICES, Option, applicable, resolve
 from ..io_formats.registry import FORMATS
 from .preferences import preferred_path
 from .translations import iface_

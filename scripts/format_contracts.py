@@ -19,8 +19,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from meshferry.io_formats.core.messages import Message, Text
-from meshferry.io_formats.core.output_file import OutputFile
-from meshferry.io_formats.core.placement_edits import NodeEdit, Patched
+from meshferry.io_formats.core.format import OutputFile
+from meshferry.io_formats.core.placement import NodeEdit
+from meshferry.io_formats.core.placement import Patched
 from meshferry.io_formats.core.projects import Projects
 from meshferry.io_formats.core.recognition import Match, NearMiss
 from meshferry.io_formats.core.format import Values

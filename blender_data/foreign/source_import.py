@@ -10,9 +10,9 @@ from typing import Any
 import bpy
 import numpy as np
 
+from ...io_formats.core.addon_files import SourceFile, SourceObject
 from ...io_formats.core.errors import FormatError
 from ...io_formats.core.scene import Layer, Mesh
-from ...io_formats.core.source_files import SourceFile, SourceObject
 from ...io_formats.geometry import polygons
 from ...io_formats.geometry.submeshes import with_corners
 from .. import arrays

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ...io_formats.core import option_rules
+from ...io_formats.core import options as core_options
 from ...io_formats.core.options import Choice, Options, option
 
 
 def _imports_animation(values: Mapping[str, Any]) -> bool:
     of_objects = bool(values.get("use_node_animation"))
     of_vertices = values.get("vertex_animation", "NONE") != "NONE"
-    return of_objects or of_vertices or option_rules.imports_joint_animation(values)
+    return of_objects or of_vertices or core_options.imports_joint_animation(values)
 
 
 def _writes_cache(values: Mapping[str, Any]) -> bool:
@@ -103,7 +103,7 @@ class ImportOptions(Options):
                 "CHILDREN", "To Their Children", "From joint to joint, for animators; export still writes the file's"
             ),
         ),
-        shown_when=option_rules.imports_bones,
+        shown_when=core_options.imports_bones,
         needs=lambda can: can.skeletons,
     )
     use_joint_animation: bool = option(
@@ -111,7 +111,7 @@ class ImportOptions(Options):
         label="Bones",
         description="Make actions of the animations of bones",
         section="Animation",
-        shown_when=option_rules.imports_bones,
+        shown_when=core_options.imports_bones,
         needs=lambda can: can.joint_clips,
     )
     use_node_animation: bool = option(

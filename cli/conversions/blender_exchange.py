@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...blender_data.operator_calls import operator_error
 from ...io_formats.core.errors import ExportError, FormatError
+from ...io_formats.core.format import OutputFile
 from ...io_formats.core.messages import Message, Report, counted
-from ...io_formats.core.output_file import OutputFile
 from ...io_formats.disk.reach import Reach
 from .blend_files import BlendSession, require_readable
 from .blender_formats import BlenderFormat

@@ -12,7 +12,7 @@ from typing import Any
 from ...io_formats import api, registry
 from ...io_formats.core.errors import FormatError, MeshferryError, refusal
 from ...io_formats.core.format import FileFormat, Format
-from ...io_formats.core.shared_options import FILES_AS_LEVELS
+from ...io_formats.core.options import FILES_AS_LEVELS
 from ...io_formats.disk.atomic_write import DEVICE_NAME
 from ...io_formats.disk.file_names import PathTable, is_device
 from ...io_formats.partner_files import FileSet, file_sets

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 from ...blender_data.export_options import KEEP_IMPORTED
 from ...io_formats import api
 from ...io_formats.core.errors import ExportError
-from ...io_formats.core.format import Format
+from ...io_formats.core.format import Format, OutputFile
 from ...io_formats.core.messages import Message, Text, joined
 from ...io_formats.core.options import resolve
-from ...io_formats.core.output_file import OutputFile
 from ...io_formats.disk.atomic_write import make_folder, real_place, replace_file
 from ...io_formats.disk.file_sets import beside, companions_of, write_outputs
 from ...io_formats.registry import by_name

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import ExportError
 from .messages import Text
-from .options import Option, Value
-from .shared_options import IMPORT_CHOICES
+from .options import IMPORT_CHOICES, Option, Value
 
 if TYPE_CHECKING:
     from .scene import ImportChoice, Node, Scene, Skeleton

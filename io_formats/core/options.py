@@ -15,6 +15,7 @@ from .errors import MeshferryError
 if TYPE_CHECKING:
     from .capabilities import Capabilities
 
+
 Value = bool | int | float | str
 Rule = Callable[[Mapping[str, Any]], bool]
 """A condition on the values of a table's options, by name."""
@@ -142,3 +143,77 @@ def _fits(option: Option, value: float) -> bool:
     if option.minimum is None or option.maximum is None:
         return True
     return option.minimum <= value <= option.maximum
+
+
+# Names of options, from several tables, on which the conditions below depend.
+ARMATURE = "armature"
+JOINT_ANIMATION = "use_joint_animation"
+KEEP_IMPORTED = "use_as_imported"
+EMBED_ANIMATION = "use_embedded_animation"
+
+Values = Mapping[str, Any]
+
+
+def imports_bones(values: Values) -> bool:
+    """Return whether an import creates or changes an armature."""
+    return bool(values.get(ARMATURE, "NONE") != "NONE")
+
+
+def imports_new_bones(values: Values) -> bool:
+    """Return whether an import may create an armature."""
+    return values.get(ARMATURE, "NONE") not in {"NONE", "ACTIVE"}
+
+
+def imports_joint_animation(values: Values) -> bool:
+    """Return whether an import creates actions for armatures."""
+    return bool(values.get(JOINT_ANIMATION)) and imports_bones(values)
+
+
+def completes_models(values: Values) -> bool:
+    """Return whether an export adds missing parts, such as levels of detail, to imported models."""
+    return not values.get(KEEP_IMPORTED)
+
+
+def embeds_animation(values: Values) -> bool:
+    """Return whether an export may write animation: always, unless the format has this option and it is off."""
+    return bool(values.get(EMBED_ANIMATION, True))
+
+
+IMPORT_CHOICES = Option(
+    name="use_import_choices",
+    default=True,
+    label="As Imported",
+    description="Export imported objects with the choices that they were imported with. The choices below apply to "
+    "other objects, or to all objects if this is off",
+    section="Objects",
+)
+
+MESH_FILES = Option(
+    name="mesh_files",  # not "files", a property that Blender's file browser sets
+    default="EACH",
+    label="Files",
+    description="How objects become files",
+    section="File",
+    choices=(
+        Choice("EACH", "One for Each Object", "Several objects become several files, named after the objects"),
+        Choice("JOINED", "One, Joined", "All objects become one mesh; material slots of the same name become one"),
+    ),
+)
+
+PARTNER_FILES = Option(
+    name="use_partner_files",
+    default=True,
+    label="Partner Files",
+    description="With model.dae, also import the files of its levels of detail and physics shape beside it: "
+    "model_LOD2.dae, model_LOD1.dae, model_LOD0.dae and model_PHYS.dae; or model_MED, _LOW and _LOWEST",
+    section="File",
+    shown_when=lambda values: not values.get("use_files_as_levels"),
+)
+FILES_AS_LEVELS = Option(
+    name="use_files_as_levels",
+    default=False,
+    label="One Model, Several Levels",
+    description="The chosen files are the levels of detail of one model, whatever their names are: the file with the "
+    "most triangles is the highest level. A file whose name ends in _PHYS is the physics shape",
+    section="File",
+)

@@ -18,7 +18,7 @@ from ..disk.shared_results import SharedResults
 
 if TYPE_CHECKING:
     from ..disk.reach import Reach
-    from .source_files import SourceFile
+    from .addon_files import SourceFile
 
 ProjectT = TypeVar("ProjectT", bound="OpenProject")
 SourceT = TypeVar("SourceT", bound="SourceFile")

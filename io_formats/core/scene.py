@@ -7,7 +7,8 @@ triangles, C = 3 T corners, N values of a layer, F frames.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
@@ -15,10 +16,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .gltf_materials import GltfMaterial
+from .glb_materials import GltfMaterial
 from .messages import Message, Report
 from .placement import Placement
-from .shading import Shading, Texture
+from .shading import Channel, Factor, ImageMap, Opacity, Shading, Texture, Tint
 
 FloatArray = npt.NDArray[np.float32]
 IntArray = npt.NDArray[np.int32]
@@ -560,3 +561,35 @@ class Scene:
     @property
     def triangle_count(self) -> int:
         return sum(node.mesh.triangle_count for node in self.nodes if node.mesh)
+
+
+_WHITE = 0.999
+_DARK = 1e-3
+_BRIGHTEST = 1e6
+
+
+def plain_shading(given: Material, *, has_vertex_color: bool) -> Shading:
+    """Return the shading of a material of which only colour, image and emission are known.
+
+    Colour attributes are multiplied onto the colour, as game shaders do. The emitted colour is the base colour; the
+    file's emission is the mean of that colour times the strength.
+    """
+    red, green, blue, alpha = _within_one(given.color)
+    image = ImageMap(given.texture, is_color=True) if given.texture is not None else None
+    base = Tint((red, green, blue), image, has_vertex_color)
+    mean = (red + green + blue) / 3
+    is_dark = mean <= _DARK
+    return Shading(
+        base_color=base,
+        roughness=Factor(0.8),
+        emission=(Tint() if is_dark and base == Tint(base.value) else base) if given.emission > 0 else None,
+        emission_strength=min(given.emission, _BRIGHTEST) / (1.0 if is_dark else mean),
+        opacity=Opacity.DITHERED,
+        alpha=Factor(1.0, image, Channel.ALPHA) if alpha >= _WHITE else Factor(alpha),
+    )
+
+
+def _within_one(color: Sequence[float]) -> tuple[float, float, float, float]:
+    """Return a colour clamped to 0..1, with NaN replaced by 0."""
+    red, green, blue, alpha = (0.0 if math.isnan(part) else min(max(part, 0.0), 1.0) for part in color)
+    return (red, green, blue, alpha)

@@ -27,8 +27,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.errors import ExportError, refusal
+from ..core.format import OutputFile
 from ..core.messages import Message, Named, Report, Text, joined
-from ..core.output_file import OutputFile
 from .atomic_write import (
     OWN_MARK,
     OWN_TEMPORARY,

@@ -10,9 +10,8 @@ import numpy as np
 
 from ..core.import_choices import all_choices
 from ..core.messages import counted
-from ..core.options import resolve
+from ..core.options import MESH_FILES, resolve
 from ..core.scene import Mesh, Node, Role, Scene, Surface
-from ..core.shared_options import MESH_FILES
 from ..geometry.submeshes import part_of_slots, triangle_runs
 from ..passes.flatten import meshes_in_one_space
 from ..passes.join_meshes import join

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ..core.options import Choice, Option
-from ..core.shared_options import IMPORT_CHOICES, MESH_FILES
+from ..core.options import IMPORT_CHOICES, MESH_FILES, Choice, Option
 
 AXES = Option(
     name="axes",

@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.messages import Report, counted, listed
-from ..core.placement import Channels, ModelUse, PlacedNode, PlacementPart
-from ..core.placement_edits import ADDED, Matrix, NodeEdit, PlacedObject
+from ..core.placement import ADDED, Channels, Matrix, ModelUse, NodeEdit, PlacedNode, PlacedObject, PlacementPart
 from ..core.scene import Scene
 
 _LOCATION, _LEAST = 2.4e-7, 1e-7

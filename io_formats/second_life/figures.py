@@ -90,10 +90,7 @@ def figures_of_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> 
     ExportError
         A model cannot be encoded.
     """
-    from .mesh.scene_mapping import (
-        assets_of,
-        submodel_suffix,  # slow to import
-    )
+    from .mesh.scene_mapping import assets_of, submodel_suffix
 
     models = models_of(scene)
     found: list[Figures] = []

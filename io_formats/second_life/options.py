@@ -9,9 +9,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..core.option_rules import completes_models, imports_bones, imports_new_bones
-from ..core.options import Choice, Option
-from ..core.shared_options import FILES_AS_LEVELS, PARTNER_FILES
+from ..core.options import (
+    FILES_AS_LEVELS,
+    PARTNER_FILES,
+    Choice,
+    Option,
+    completes_models,
+    imports_bones,
+    imports_new_bones,
+)
 
 
 def _moves_joints(values: Mapping[str, Any]) -> bool:

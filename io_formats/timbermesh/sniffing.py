@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import zlib
 
-from ..core.recognition import Match
-from ..unknown_files import is_unity_asset
+from ..core.recognition import Match, is_unity_asset
 from .wire import container
 
 

@@ -17,7 +17,7 @@ from ...blender_data.file_records import FileRecord
 from ...io_formats.api import load
 from ...io_formats.core.errors import FormatError
 from ...io_formats.core.messages import Message, Named, Report, Text, joined, listed
-from ...io_formats.core.option_rules import embeds_animation
+from ...io_formats.core.options import embeds_animation
 from ..option_properties import to_export_options
 from ..translations import rpt_
 

@@ -17,11 +17,9 @@ from ...blender_data.file_records import FileRecord, SessionFile
 from ...blender_data.steps import Steps, scaled, without_bpy
 from ...io_formats.api import EncodedFile, SceneFiles, load_set, scene_name
 from ...io_formats.core.errors import ExportError, FormatError, MeshferryError
-from ...io_formats.core.format import Format
+from ...io_formats.core.format import Format, OutputFile
 from ...io_formats.core.messages import Message, Text, counted
-from ...io_formats.core.option_rules import EMBED_ANIMATION
-from ...io_formats.core.options import resolve
-from ...io_formats.core.output_file import OutputFile
+from ...io_formats.core.options import EMBED_ANIMATION, resolve
 from ...io_formats.disk.atomic_write import replace_file
 from ...io_formats.disk.file_sets import companions_of, obsolete_files, would_change, write_outputs
 from ...io_formats.partner_files import file_set, part_of, suffixes_of

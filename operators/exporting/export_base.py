@@ -18,10 +18,9 @@ from ...blender_data.names import name_in_file
 from ...blender_data.steps import Steps, finish, scaled, without_bpy
 from ...io_formats.api import EncodedFile, SceneFiles, encode_part, file_names, split
 from ...io_formats.core.errors import ExportError
-from ...io_formats.core.format import Format
+from ...io_formats.core.format import Format, OutputFile
 from ...io_formats.core.messages import counted, distinct, listed
-from ...io_formats.core.option_rules import embeds_animation
-from ...io_formats.core.output_file import OutputFile
+from ...io_formats.core.options import embeds_animation
 from ...io_formats.core.scene import Scene
 from ...io_formats.disk.file_sets import companions_of, obsolete_files, would_change, write_outputs
 from ..findings.finding_list import keep_findings

@@ -16,8 +16,7 @@ from ...io_formats.core.errors import ExportError, MeshferryError
 from ...io_formats.core.format import Format
 from ...io_formats.core.import_choices import imported_texts
 from ...io_formats.core.messages import Text, counted, listed
-from ...io_formats.core.options import Option
-from ...io_formats.core.shared_options import IMPORT_CHOICES
+from ...io_formats.core.options import IMPORT_CHOICES, Option
 from ..layouts import path_property, property_column
 from ..option_properties import draw_options
 from ..progress import DIALOG_WIDTH, LongWork

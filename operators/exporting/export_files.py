@@ -14,8 +14,8 @@ from ...blender_data.names import name_in_file
 from ...blender_data.steps import Steps
 from ...io_formats.core.errors import ExportError, MeshferryError
 from ...io_formats.core.messages import Text, counted
+from ...io_formats.core.options import MESH_FILES
 from ...io_formats.core.scene import Scene
-from ...io_formats.core.shared_options import MESH_FILES
 from ...io_formats.disk.file_names import distinct_file_names
 from ..layouts import draw_rest
 from ..option_properties import section_body

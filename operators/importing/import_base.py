@@ -23,8 +23,7 @@ from ...io_formats.binary.gc_pause import without_collection
 from ...io_formats.core.format import Format
 from ...io_formats.core.import_choices import differs_from_choices
 from ...io_formats.core.messages import counted
-from ...io_formats.core.options import Option
-from ...io_formats.core.shared_options import FILES_AS_LEVELS
+from ...io_formats.core.options import FILES_AS_LEVELS, Option
 from ...io_formats.partner_files import FileSet, file_sets
 from ...io_formats.registry import FORMATS
 from ..layouts import path_property, property_column

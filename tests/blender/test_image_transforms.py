@@ -128,7 +128,7 @@ def test_the_transform_of_a_face_is_a_mapping() -> None:
 def test_pbr_materials_name_transforms_that_gltf_cannot_store() -> None:
     import bpy
     from meshferry.blender_data.exporting.models.gltf_materials import gltf_materials
-    from meshferry.io_formats.core.gltf_materials import TextureUse
+    from meshferry.io_formats.core.glb_materials import TextureUse
 
     materials = {"held": shown(Mapping(scale=(2.0, -2.0), rotation=0.75)),
                  "lost": shown(Mapping(scale=(2.0, 3.0), rotation=0.75))}  # fmt: skip

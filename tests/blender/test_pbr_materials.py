@@ -20,10 +20,7 @@ from meshferry.io_formats.second_life.formats import SECOND_LIFE_UPLOAD
 bpy = pytest.importorskip("bpy", reason="Blender is absent")
 from meshferry.blender_data import export_options  # noqa: E402
 from meshferry.blender_data.export_options import ExportOptions  # noqa: E402
-from meshferry.blender_data.exporting import (
-    exporter,  # noqa: E402
-    object_selection,  # noqa: E402
-)
+from meshferry.blender_data.exporting import exporter, object_selection  # noqa: E402
 
 pytestmark = pytest.mark.needs_bpy
 VALIDATOR = Path(__file__).resolve().parents[2] / "build" / "gltf-validator" / "node_modules" / "gltf-validator"

@@ -14,7 +14,7 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ....io_formats.core.gltf_materials import GltfImage, GltfMaterial, GltfTexture, TextureUse, read_materials
+from ....io_formats.core.glb_materials import GltfImage, GltfMaterial, GltfTexture, TextureUse, read_materials
 from ....io_formats.core.messages import Named, Report, Text, joined
 from ....io_formats.images import png
 from ... import compat

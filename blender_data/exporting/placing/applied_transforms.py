@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ....io_formats.core.errors import MeshferryError
-from ....io_formats.core.placement import ModelUse, PlacedNode, Placement
-from ....io_formats.core.placement_edits import Matrix
+from ....io_formats.core.placement import Matrix, ModelUse, PlacedNode, Placement
 from ....io_formats.geometry.submeshes import part_of_slots
 from ... import arrays
 

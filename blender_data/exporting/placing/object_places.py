@@ -10,7 +10,7 @@ import bpy
 import numpy as np
 from mathutils import Matrix as BlenderMatrix
 
-from ....io_formats.core.placement_edits import Matrix
+from ....io_formats.core.placement import Matrix
 from ... import animated_blocks
 from .. import transforms
 

@@ -9,8 +9,7 @@ from typing import Any
 import bpy
 import numpy as np
 
-from ....io_formats.core.placement import ModelUse, PlacedModel, SlotUse
-from ....io_formats.core.placement_edits import Matrix
+from ....io_formats.core.placement import Matrix, ModelUse, PlacedModel, SlotUse
 from ....io_formats.core.scene import Mesh, Node, Scene, Surface
 from ....io_formats.passes.equal_meshes import EqualMeshes
 from ... import import_choices, names

@@ -14,8 +14,15 @@ import numpy as np
 
 from ....io_formats.core.errors import ExportError
 from ....io_formats.core.messages import Report, counted, listed
-from ....io_formats.core.placement import Channels, PartUse, PlacedNode, Placement, PlacementPart
-from ....io_formats.core.placement_edits import PlacedObject, SlotMaterial
+from ....io_formats.core.placement import (
+    Channels,
+    PartUse,
+    PlacedNode,
+    PlacedObject,
+    Placement,
+    PlacementPart,
+    SlotMaterial,
+)
 from ... import import_marks, names
 from ...import_marks import objects_of
 from ...material_checksum import is_changed

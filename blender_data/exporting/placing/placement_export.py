@@ -9,8 +9,7 @@ import bpy
 import numpy as np
 
 from ....io_formats.core.messages import listed
-from ....io_formats.core.placement import Content, ModelUse, PartUse, PlacedNode, Placement, PlacementPart
-from ....io_formats.core.placement_edits import Matrix
+from ....io_formats.core.placement import Content, Matrix, ModelUse, PartUse, PlacedNode, Placement, PlacementPart
 from ....io_formats.core.scene import Scene
 from ... import names, scene_state
 from ...animated_blocks import dependencies

@@ -15,8 +15,7 @@ from ....io_formats.api import load, scene_of
 from ....io_formats.core.errors import ExportError
 from ....io_formats.core.format import Format
 from ....io_formats.core.messages import Kind, Message, Report, Text, listed
-from ....io_formats.core.placement import Placement, PlacementPart
-from ....io_formats.core.placement_edits import NodeEdit, Patched, PlacedObject, edit_texts
+from ....io_formats.core.placement import NodeEdit, Patched, PlacedObject, Placement, PlacementPart, edit_texts
 from ....io_formats.core.projects import Projects
 from ....io_formats.core.scene import Scene
 from ....io_formats.disk.atomic_write import replace_file

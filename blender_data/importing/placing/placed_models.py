@@ -9,11 +9,11 @@ from typing import Any
 
 import bpy
 
+from ....io_formats.core.addon_files import SourceFile
 from ....io_formats.core.errors import FormatError
 from ....io_formats.core.messages import Message, Text, counted, distinct, listed
 from ....io_formats.core.placement import ModelUse, PlacedModel, SlotUse
 from ....io_formats.core.scene import Mesh, Scene
-from ....io_formats.core.source_files import SourceFile
 from ....io_formats.geometry.submeshes import part_of_slots
 from ....io_formats.passes.lod import level_of
 from ... import import_marks, names

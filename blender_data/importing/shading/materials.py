@@ -15,8 +15,7 @@ import bpy
 
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import Report
-from ....io_formats.core.plain_shading import plain_shading
-from ....io_formats.core.scene import Material
+from ....io_formats.core.scene import Material, plain_shading
 from ....io_formats.core.shading import Shading, Texture
 from ....io_formats.disk.reach import Reach
 from ....io_formats.disk.special_files import special_kind

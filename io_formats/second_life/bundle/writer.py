@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...core.output_file import OutputFile
+from ...core.format import OutputFile
 from ..llsd_binary import RawString, sorted_map
 from ..llsd_binary import write as write_value
 from ..mesh.writer import write as write_asset
@@ -45,10 +45,7 @@ def _companion(bundle: Bundle) -> bytes:
     ExportError
         A model cannot be written as Collada.
     """
-    from ..upload_set import (
-        scene_mapping,
-        writer,  # slow to import, and not needed to inspect a bundle
-    )
+    from ..upload_set import scene_mapping, writer
     from .scene_mapping import to_scene
 
     scene = to_scene(bundle, "")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ...core.recognition import Match, NearMiss
-from ...xml_sniffing import has_root
+from ...core.recognition import Match, NearMiss, has_root
 
 _ZIP = b"PK\x03\x04"
 _LENGTH_OF_NAME, _NAME = slice(26, 28), 30

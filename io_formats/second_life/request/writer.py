@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...core.errors import MissingLibraryError
-from ...core.output_file import OutputFile
+from ...core.format import OutputFile
 from ..mesh import writer as mesh_writer
 from .document import RequestFace, RequestInstance, UploadRequest
 

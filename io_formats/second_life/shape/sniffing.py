@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ...core.recognition import Match, NearMiss
-from ...xml_sniffing import has_root
+from ...core.recognition import Match, NearMiss, has_root
 
 SIGNATURE = "LLWearable version "
 """Start of a body part asset."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ...core.gltf_materials import GltfMaterial
+from ...core.glb_materials import GltfMaterial
 from ...core.scene import FloatArray, IntArray
 from ...geometry.transforms import Matrix
 from ...passes.lod_names import LEVEL_SUFFIXES, PHYSICS_SUFFIX

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from ...core.gltf_materials import GltfMaterial, TextureTransform, TextureUse, write_material
+from ...core.format import OutputFile
+from ...core.glb_materials import GltfMaterial, TextureTransform, TextureUse, write_material
 from ...core.messages import Text, counted, joined
-from ...core.output_file import OutputFile
 from . import names
 from .document import UploadSet
 from .level_faces import face_numbers

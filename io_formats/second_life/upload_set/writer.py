@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from ...core.format import OutputFile
 from ...core.messages import Text, joined, listed
-from ...core.output_file import OutputFile
 from . import names
 from .collada import AUTHORING_TOOL, Collada
 from .document import SUFFIXES, UploadSet

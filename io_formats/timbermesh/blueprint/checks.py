@@ -10,11 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.errors import FormatError
-from ...core.messages import Message, Report, Text
+from ...core.messages import Message, Report, Text, Unresolved
 from ...core.placement import ModelUse
 from ...core.projects import Projects
 from ...core.scene import Scene
-from ...core.unresolved import Unresolved
 from ...geometry.hierarchy import world_matrices
 from .colliders import colliders_of
 from .document import Blueprint, Members, child_of

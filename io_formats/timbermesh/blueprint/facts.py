@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from ...core.unresolved import Unresolved
+from ...core.messages import Unresolved
 from .colliders import colliders_of
 from .document import Blueprint, BlueprintSource
 from .footprint import footprint_of

@@ -6,9 +6,9 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 from ...core.errors import FormatError
+from ...core.messages import Unresolved
 from ...core.placement import PlacedModel
 from ...core.scene import Scene
-from ...core.unresolved import Unresolved
 from .. import reader as model_reader
 from .. import scene_mapping as model_mapping
 from ..materials.game_archive import GameArchive

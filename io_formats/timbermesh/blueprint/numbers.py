@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ...core.messages import Unresolved
 from ...core.placement import Channels
-from ...core.unresolved import Unresolved
 from .document import Members, child_of
 from .problems import Problem
 from .transforms import Triple, to_channels

@@ -21,7 +21,7 @@ import numpy as np
 
 from ...core.errors import ExportError
 from ...core.messages import Report, Text
-from ...core.placement_edits import NodeEdit, Patched
+from ...core.placement import NodeEdit, Patched
 from .json_text import JsonValue, names_of, parse, pointer_of
 from .merging import NESTED
 from .text_edits import New, TextEdits

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.errors import FormatError
+from ...core.messages import Unresolved
 from ...core.placement import (
     Content,
     Marker,
@@ -21,7 +22,6 @@ from ...core.placement import (
     Wire,
 )
 from ...core.scene import Scene
-from ...core.unresolved import Unresolved
 from ...geometry.hierarchy import world_matrices
 from ...geometry.transforms import matrix_of_transform
 from . import colliders, points

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from ...core.errors import FormatError
-from ...core.messages import Text
-from ...core.unresolved import Unresolved
+from ...core.messages import Text, Unresolved
 from .document import MOST_LEVELS, MOST_NODES, BlueprintSource, Members, child_of
 from .json_text import pointer_of
 from .merging import NESTED, Merger, ending_of

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ...core.options import Choice, Option
-from ...core.shared_options import IMPORT_CHOICES
+from ...core.options import IMPORT_CHOICES, Choice, Option
 from ..mesh.options import ANIMATION_RATE, TURN
 
 IMPORT_OPTIONS: tuple[Option, ...] = (TURN, ANIMATION_RATE)

@@ -9,9 +9,8 @@ from typing import Any
 from ...core.errors import ExportError
 from ...core.import_choices import all_choices
 from ...core.messages import Text, joined
-from ...core.options import resolve
+from ...core.options import MESH_FILES, resolve
 from ...core.scene import Node, Scene
-from ...core.shared_options import MESH_FILES
 from ...passes.flatten import meshes_in_one_space
 from ...passes.join_meshes import join
 from ...passes.lod import coarser_nodes, join_levels

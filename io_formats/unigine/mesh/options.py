@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...core.capabilities import Capabilities
-from ...core.option_rules import EMBED_ANIMATION as EMBED_ANIMATION_NAME
-from ...core.option_rules import embeds_animation, imports_joint_animation
-from ...core.options import Choice, Option
-from ...core.shared_options import IMPORT_CHOICES, MESH_FILES
+from ...core.options import EMBED_ANIMATION as EMBED_ANIMATION_NAME
+from ...core.options import IMPORT_CHOICES, MESH_FILES, Choice, Option, embeds_animation, imports_joint_animation
 from ..project.options import PROJECT_FOLDER, PROJECT_MATERIALS
 
 CAPABILITIES = Capabilities(

@@ -16,8 +16,7 @@ import numpy as np
 from ...binary.quantization import linear_to_srgb
 from ...core import shading as neutral
 from ...core.messages import Report, Text, joined
-from ...core.plain_shading import plain_shading
-from ...core.scene import Material
+from ...core.scene import Material, plain_shading
 from ...core.shading import Channel, Color, Extension, Factor, ImageMap, NormalMap, Opacity, Projection, Shading, Tint
 from ..project.engine import name_hash
 from ..project.metas import GUID_PREFIX

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
 from ...core.errors import ExportError, FormatError
+from ...core.format import OutputFile
 from ...core.messages import listed
-from ...core.output_file import OutputFile
 from ...disk.file_names import cautious_key
 from ...disk.special_files import read_bytes
 

@@ -12,7 +12,7 @@ from string import ascii_lowercase, ascii_uppercase
 import numpy as np
 import numpy.typing as npt
 
-from ...core.source_files import SourceFile, SourceObject
+from ...core.addon_files import SourceFile, SourceObject
 from ...fbx_files import FbxHead, read_head
 from .metas import AssetMeta
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...core.errors import ExportError, FormatError
+from ...core.recognition import signature_text
 from ...core.scene import Scene
 from ...passes.adopt_clips import adopt_clips
-from ...unknown_files import signature_text
 from ..animation import reader as animation_reader
 from ..animation import scene_mapping as animation_mapping
 from ..mesh import reader as mesh_reader

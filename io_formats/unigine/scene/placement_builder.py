@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from ...core.errors import FormatError
-from ...core.messages import Text, counted
+from ...core.messages import Text, Unresolved, counted
 from ...core.options import resolve
 from ...core.placement import (
     Content,
@@ -21,7 +21,6 @@ from ...core.placement import (
     SlotUse,
 )
 from ...core.scene import Scene
-from ...core.unresolved import Unresolved
 from . import lights_and_cameras, models, reader, source_models
 from .document import MESH_KINDS, MOST_LEVELS, MOST_NODES, REFERENCE_FIELDS, SceneFile, SceneNode, SurfaceSetting
 from .options import CAMERAS, COARSER_LEVELS, IMPORT_OPTIONS, LIGHTS, SOURCE_FILES

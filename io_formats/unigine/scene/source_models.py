@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ...core.addon_files import SourceObject
 from ...core.errors import FormatError
 from ...core.scene import Layer, Matrix4, Mesh, Node, Scene, Surface
-from ...core.source_files import SourceObject
 from ...geometry.normals import unit
 from ...geometry.submeshes import with_corners
 from ...passes.join_meshes import join

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 
-from ...core.output_file import OutputFile
+from ...core.format import OutputFile
 from ..new_files import owned_files
 from ..new_files.assets import AssetKind, NewAsset
 from ..new_files.meta_text import meta_text

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ...core.options import Option
-from ...core.shared_options import IMPORT_CHOICES
+from ...core.options import IMPORT_CHOICES, Option
 from ..mesh.options import TURN
 
 IMPORT_OPTIONS: tuple[Option, ...] = (TURN,)

@@ -8,7 +8,7 @@ from typing import Any
 
 import glb_oracle
 import pytest
-from meshferry.io_formats.core.gltf_materials import TextureTransform, TextureUse, read_materials, write_material
+from meshferry.io_formats.core.glb_materials import TextureTransform, TextureUse, read_materials, write_material
 
 PNG, JPEG = b"\x89PNG pixels", b"\xff\xd8\xff pixels."
 CONTENT: dict[str, Any] = {

@@ -16,7 +16,7 @@ import oracle
 import pytest
 from meshferry.cli.batch import leftovers
 from meshferry.io_formats.core.errors import ExportError
-from meshferry.io_formats.core.output_file import OutputFile
+from meshferry.io_formats.core.format import OutputFile
 from meshferry.io_formats.disk import file_sets
 from meshferry.io_formats.disk.file_sets import write_outputs
 
@@ -359,7 +359,7 @@ from pathlib import Path
 from load_package import load_package
 load_package()
 from meshferry.io_formats.disk import file_sets
-from meshferry.io_formats.core.output_file import OutputFile
+from meshferry.io_formats.core.format import OutputFile
 
 folder, step, names = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
 events = ("open", "os.rename", "os.link", "os.mkdir", "os.chmod", "os.remove", "os.rmdir", "os.truncate")
@@ -484,7 +484,7 @@ def test_an_export_that_is_going_on_is_left_alone(tmp_path: Path) -> None:
         program = (
             "import sys; from pathlib import Path; from load_package import load_package; load_package();"
             "from meshferry.io_formats.disk import file_sets;"
-            "from meshferry.io_formats.core.output_file import OutputFile;"
+            "from meshferry.io_formats.core.format import OutputFile;"
             "print(file_sets.write_outputs(Path(sys.argv[1]), [OutputFile('a', b''), OutputFile('hut.dae', b'')]))"
         )
         arguments = [sys.executable, "-c", program, str(tmp_path / "hut.dae")]

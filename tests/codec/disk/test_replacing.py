@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from meshferry.io_formats.core.errors import ExportError
-from meshferry.io_formats.core.output_file import OutputFile
+from meshferry.io_formats.core.format import OutputFile
 from meshferry.io_formats.disk import atomic_write, file_sets
 
 

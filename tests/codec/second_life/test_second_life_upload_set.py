@@ -24,9 +24,9 @@ from meshferry.io_formats import api
 from meshferry.io_formats.core import scene as sc
 from meshferry.io_formats.core import shading
 from meshferry.io_formats.core.errors import ExportError
-from meshferry.io_formats.core.gltf_materials import GltfMaterial
+from meshferry.io_formats.core.format import OutputFile
+from meshferry.io_formats.core.glb_materials import GltfMaterial
 from meshferry.io_formats.core.messages import Kind
-from meshferry.io_formats.core.output_file import OutputFile
 from meshferry.io_formats.passes.join_meshes import join
 from meshferry.io_formats.second_life.formats import SECOND_LIFE_UPLOAD
 from meshferry.io_formats.second_life.models import faces

@@ -20,8 +20,7 @@ import numpy as np
 import pytest
 import timber_mod
 from meshferry.io_formats.core.errors import ExportError
-from meshferry.io_formats.core.placement import Channels
-from meshferry.io_formats.core.placement_edits import NodeEdit, Patched
+from meshferry.io_formats.core.placement import Channels, NodeEdit, Patched
 from meshferry.io_formats.timbermesh.blueprint.patching import patch
 from meshferry.io_formats.timbermesh.blueprint.transforms import to_channels
 

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 from meshferry.io_formats import api, registry
 from meshferry.io_formats.core.errors import FormatError, UnsupportedFormatError
+from meshferry.io_formats.core.messages import Unresolved
 from meshferry.io_formats.core.placement import Marker, ModelUse, PlacedNode, Wire
 from meshferry.io_formats.core.projects import Projects
 from meshferry.io_formats.core.scene import Scene
-from meshferry.io_formats.core.unresolved import Unresolved
 from meshferry.io_formats.disk import rooted_files
 from meshferry.io_formats.timbermesh import writer
 from meshferry.io_formats.timbermesh.blueprint import merging, tree

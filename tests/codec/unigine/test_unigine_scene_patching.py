@@ -15,8 +15,7 @@ import pytest
 import unigine_nodes
 from meshferry.io_formats.core.errors import MeshferryError
 from meshferry.io_formats.core.messages import Report
-from meshferry.io_formats.core.placement import ModelUse, PlacementPart
-from meshferry.io_formats.core.placement_edits import NodeEdit, Patched, PlacedObject, SlotMaterial
+from meshferry.io_formats.core.placement import ModelUse, NodeEdit, Patched, PlacedObject, PlacementPart, SlotMaterial
 from meshferry.io_formats.core.scene import Scene
 from meshferry.io_formats.passes.placement_changes import node_edits
 from meshferry.io_formats.unigine.formats import UNIGINE_SCENE

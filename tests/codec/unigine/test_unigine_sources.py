@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from meshferry.io_formats import api
+from meshferry.io_formats.core.addon_files import SourceObject
 from meshferry.io_formats.core.errors import FormatError
 from meshferry.io_formats.core.placement import PlacedModel
 from meshferry.io_formats.core.projects import Projects
 from meshferry.io_formats.core.scene import Layer, Mesh
-from meshferry.io_formats.core.source_files import SourceObject
 from meshferry.io_formats.fbx_files import BINARY_MAGIC, read_head
 from meshferry.io_formats.geometry.polygons import with_polygons
 from meshferry.io_formats.geometry.submeshes import part_of_slots

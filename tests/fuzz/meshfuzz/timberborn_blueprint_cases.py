@@ -97,8 +97,7 @@ class SelfFiles:
 
 def patch(found: Any, data: bytes, scene: Any, rng: random.Random) -> None:
     """Move random nodes; require that the result is read with these numbers, and that no edits give its bytes."""
-    from meshferry.io_formats.core.placement import Channels
-    from meshferry.io_formats.core.placement_edits import NodeEdit
+    from meshferry.io_formats.core.placement import Channels, NodeEdit
 
     if found.patch(data, []).data != data:
         raise AssertionError("no edits change the file")

@@ -137,7 +137,7 @@ def _number(rng: random.Random, *, hostile: bool) -> str:
 def patch(found: Any, data: bytes, scene: Any, rng: random.Random) -> None:
     """Change random nodes of a file; require that the result is read with these nodes, and no edits give its bytes."""
     import numpy as np
-    from meshferry.io_formats.core.placement_edits import NodeEdit
+    from meshferry.io_formats.core.placement import NodeEdit
 
     nodes = [node for node in scene.placement.parts[0].nodes if node.key]
     edits: dict[str, NodeEdit] = {}

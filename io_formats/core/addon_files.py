@@ -1,4 +1,4 @@
-"""Source files: files that only Blender's own importers read, from which a format makes models.
+"""Files that only Blender's own importers read, from which a format makes models.
 
 A format states which file is used and how its content becomes a model. Blender imports the file once for all its
 models, and its objects are stored here.
