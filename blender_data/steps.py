@@ -7,7 +7,9 @@ original state. :func:`finish` runs it without stopping.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+import contextlib
+import gc
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
@@ -78,3 +80,15 @@ def scaled(steps: Steps[T], start: float, end: float, subject: str = "") -> Step
 
 def _scaled_progress(progress: Callable[[], float], factor: float) -> float:
     return factor * progress()
+
+
+@contextlib.contextmanager
+def without_collection() -> Iterator[None]:
+    """Pause the garbage collector: it would take 10 to 50 % of the decoding time, for lists of millions of numbers."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

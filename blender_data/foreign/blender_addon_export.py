@@ -17,7 +17,7 @@ import numpy as np
 
 from ...io_formats.core.errors import ExportError
 from ...io_formats.core.messages import Message, Report, joined, listed
-from ...io_formats.images.kinds import JPEG_2000, extension_of
+from ...io_formats.encodings.image_files import JPEG_2000, extension_of
 from .. import animated_blocks, arrays, compat
 from ..animated_blocks import with_shape_keys
 from ..animation.clip_sources import clip_name

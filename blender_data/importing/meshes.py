@@ -11,8 +11,8 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ...io_formats.binary.quantization import from_unorm
 from ...io_formats.core.scene import FloatArray, IntArray, Layer, Mesh
+from ...io_formats.encodings.quantization import from_unorm
 from .. import arrays, compat, names
 from ..arrays import FILE_VERTEX
 from ..mesh_data import mesh_edits, vertex_weights

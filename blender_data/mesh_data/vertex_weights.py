@@ -17,9 +17,9 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ...io_formats.binary.gc_pause import without_collection
 from ...io_formats.core.scene import FloatArray, IntArray
 from .. import arrays
+from ..steps import without_collection
 
 _BLOCK = 1 << 11
 """Number of vertices processed at a time: few enough for the processor's cache, which saves a sixth of the time."""

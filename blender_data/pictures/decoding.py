@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import bpy
 
-from ...io_formats.binary.quantization import to_unorm
 from ...io_formats.core.errors import FormatError
 from ...io_formats.core.shading import Pixels
+from ...io_formats.encodings.quantization import to_unorm
 from ..exporting.reading.material_reading import pixels_of
 
 

@@ -19,8 +19,8 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...io_formats.binary import lz4_block
 from ...io_formats.core.errors import FormatError
+from ...io_formats.encodings import lz4_block
 
 DEFAULT_RATE = 24.0
 _NAMES = (b"timeCodesPerSecond", b"framesPerSecond")

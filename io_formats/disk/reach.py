@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.messages import Report, Text, counted, joined, listed
-from ..images.kinds import begins_as_picture
+from ..encodings.image_files import begins_as_picture
 from .rooted_files import is_inside, is_network_path, leads_to_network
 from .special_files import open_regular
 

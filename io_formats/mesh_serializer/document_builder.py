@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ..binary.quantization import U16_STEPS, dequantise_exactly, from_biased, quantised_exactly, to_biased, to_steps
 from ..core.errors import ExportError
 from ..core.messages import counted
 from ..core.options import resolve
 from ..core.scene import AnyArray, FloatArray, Scene
+from ..encodings.quantization import U16_STEPS, dequantise_exactly, from_biased, quantised_exactly, to_biased, to_steps
 from ..geometry.axes import flip_winding
 from ..geometry.normals import repair, vertex_normals
 from ..geometry.tangents import any_perpendicular, vertex_tangents

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..binary.byte_reader import ByteStream
 from ..core.errors import FormatError, UnsupportedFormatError
 from ..core.messages import Text, counted
 from ..core.scene import AnyArray
+from ..encodings.byte_reader import ByteStream
 from . import layout
 from .document import NORMALS, TANGENTS, UVS, WEIGHTS, Document, Variant
 from .near_misses import explain_near_miss

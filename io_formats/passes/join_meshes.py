@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..binary.quantization import color_bytes
 from ..core.errors import ExportError
 from ..core.messages import listed
 from ..core.scene import AnyArray, IntArray, Layer, Mesh, Node, Scene, ShapeKey, Surface
+from ..encodings.quantization import color_bytes
 from ..geometry.submeshes import shared_index
 
 

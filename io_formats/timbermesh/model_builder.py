@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..binary.quantization import from_unorm, linear_to_srgb, srgb_to_linear, to_unorm
 from ..core.errors import ExportError
 from ..core.options import resolve
 from ..core.scene import Clip, Layer, Mesh, Node, Scene, TransformTrack, VertexTrack
+from ..encodings.quantization import from_unorm, linear_to_srgb, srgb_to_linear, to_unorm
 from ..geometry import normals as normal_repair
 from ..geometry.quaternions import matrices_to_quaternions
 from ..geometry.tangents import any_perpendicular, vertex_tangents

@@ -8,9 +8,9 @@ from collections import Counter
 import numpy as np
 import numpy.typing as npt
 
-from ..binary.quantization import from_unorm, srgb_to_linear, to_unorm
 from ..core.messages import Report, Text
 from ..core.scene import Clip, Layer, Mesh, Node, Scene, TransformTrack, VertexTrack
+from ..encodings.quantization import from_unorm, srgb_to_linear, to_unorm
 from ..geometry import normals as normal_repair
 from ..geometry.axes import flip_winding
 from ..geometry.quaternions import continuous_rotations, rotated_xyzw, unit_quaternions

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..binary.byte_reader import ByteStream
 from ..core.errors import ExportError
 from ..core.messages import Report, Text
 from ..core.scene import FloatArray
+from ..encodings.byte_reader import ByteStream
 from ..geometry.hierarchy import own_ancestor
 from . import strings
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ..binary.byte_reader import ByteStream
 from ..core.errors import ExportError
 from ..core.messages import Text
+from ..encodings.byte_reader import ByteStream
 
 LARGEST_INTEGER = 2**31 - 1
 _MOST_BYTES = 5

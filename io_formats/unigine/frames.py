@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..binary.byte_reader import ByteStream
-from ..binary.records import record_starts
 from ..core.errors import ExportError, FormatError
 from ..core.scene import AnyArray, FloatArray
+from ..encodings.byte_reader import ByteStream
+from ..encodings.records import record_starts
 from . import compact_integers
 from .frame_records import Bytes, Offsets, RecordLayout, hold_offsets
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..binary.quantization import srgb_to_linear
 from ..core import shading as neutral
 from ..core.messages import Message, Report, Text, counted, listed
 from ..core.scene import Material
 from ..core.shading import Channel, Color, Extension, Factor, ImageMap, Opacity, Projection, Shading, Texture, Tint
+from ..encodings.quantization import srgb_to_linear
 from .graph_parameters import base_colors, opacity_parameter
 from .graph_slots import graph_slots
 from .project.materials import ProjectMaterial

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..binary.byte_reader import ByteStream
 from ..core.errors import ExportError
 from ..core.messages import Text
+from ..encodings.byte_reader import ByteStream
 from . import compact_integers
 
 LONGEST_STRING = 4096

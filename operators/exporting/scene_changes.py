@@ -8,8 +8,7 @@ import bpy
 from ...blender_data import file_records
 from ...blender_data.exporting.placing.placement_patch import BACKUP, plan_patch
 from ...blender_data.file_records import FileRecord
-from ...blender_data.steps import Steps, finish
-from ...io_formats.binary.gc_pause import without_collection
+from ...blender_data.steps import Steps, finish, without_collection
 from ...io_formats.core.errors import ExportError, MeshferryError
 from ...io_formats.core.messages import Text, joined
 from ...io_formats.registry import FORMATS, by_name

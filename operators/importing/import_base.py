@@ -17,9 +17,8 @@ from ...blender_data.importing.import_options import IMPORT_OPTIONS, ImportOptio
 from ...blender_data.importing.placing import side_by_side
 from ...blender_data.importing.rigs import armature_matching
 from ...blender_data.operator_calls import Selection
-from ...blender_data.steps import Steps, scaled
+from ...blender_data.steps import Steps, scaled, without_collection
 from ...io_formats.api import format_of, scene_of
-from ...io_formats.binary.gc_pause import without_collection
 from ...io_formats.core.format import Format
 from ...io_formats.core.import_choices import differs_from_choices
 from ...io_formats.core.messages import counted

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import texture_oracle as oracle
 from load_package import SAMPLES
-from meshferry.io_formats.images import dds
-from meshferry.io_formats.images.picture import Layout, Picture
+from meshferry.io_formats.encodings import dds
+from meshferry.io_formats.encodings.dds import Layout, Picture
 from meshferry.io_formats.unigine.texture import reader
 
 bpy = pytest.importorskip("bpy", reason="Blender is absent")

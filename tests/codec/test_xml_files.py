@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from meshferry.io_formats import xml_files
 from meshferry.io_formats.core.errors import FormatError
-from meshferry.io_formats.xml_files import parse_xml
+from meshferry.io_formats.encodings import xml_files
+from meshferry.io_formats.encodings.xml_files import parse_xml
 
 BOMB = '<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b "bbbb"><!ENTITY c "&b;&b;">]><a>&c;</a>'
 

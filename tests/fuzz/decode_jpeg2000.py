@@ -73,7 +73,7 @@ class Outcome:
 def run(streams: int, seed: int, seeds: Path | None = None, *, first: int = 0, is_checked: bool = True) -> Outcome:
     """Examine and decode streams; all of them unless ``is_checked``."""
     load_package()
-    from meshferry.io_formats.images.jpeg2000 import examine
+    from meshferry.io_formats.encodings.jpeg2000 import examine
 
     version, known = _seeds(seeds)
     outcome = Outcome()

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ....io_formats.core.glb_materials import GltfImage, GltfMaterial, GltfTexture, TextureUse, read_materials
 from ....io_formats.core.messages import Named, Report, Text, joined
-from ....io_formats.images import png
+from ....io_formats.encodings import image_files
 from ... import compat
 from ...foreign import texture_transforms
 from ...operator_calls import operator_error
@@ -284,7 +284,7 @@ def _is_plain(data: bytes) -> bool:
 
 
 def _image(name: str, pixels: Pixels, *, is_opaque: bool) -> GltfImage:
-    return GltfImage(name, png.encode_png(pixels[::-1, :, :3] if is_opaque else pixels[::-1]))
+    return GltfImage(name, image_files.encode_png(pixels[::-1, :, :3] if is_opaque else pixels[::-1]))
 
 
 def _pixels(image: GltfImage, size: tuple[int, int] | None = None) -> Pixels:

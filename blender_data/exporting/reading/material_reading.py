@@ -10,12 +10,12 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ....io_formats.binary.quantization import linear_to_srgb, to_unorm
 from ....io_formats.core.messages import Named, Report
 from ....io_formats.core.scene import Material
 from ....io_formats.core.shading import Pixels, Texture
-from ....io_formats.images import png
-from ....io_formats.images.kinds import JPEG_2000, extension_of
+from ....io_formats.encodings import image_files
+from ....io_formats.encodings.image_files import JPEG_2000, extension_of
+from ....io_formats.encodings.quantization import linear_to_srgb, to_unorm
 from ... import compat, names
 from ..shading.node_sources import Socket, output_of, sources
 
@@ -223,7 +223,7 @@ def _png(image: bpy.types.Image, report: Report) -> bytes | None:
         text = "the image is empty or too large to be exported; save it to a file"
         report.loss("image-not-exported", text, item=Named("image", image.name))
         return None
-    return png.encode_png(stored_pixels(image))
+    return image_files.encode_png(stored_pixels(image))
 
 
 def stored_pixels(image: bpy.types.Image) -> Pixels:

@@ -10,10 +10,10 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ....io_formats.binary.quantization import linear_to_srgb, to_unorm
 from ....io_formats.core.capabilities import Capabilities
 from ....io_formats.core.messages import Report, Text, joined, listed
 from ....io_formats.core.scene import AnyArray, Layer, Mesh, ShapeKey
+from ....io_formats.encodings.quantization import linear_to_srgb, to_unorm
 from ....io_formats.geometry.normals import share_backwards
 from ....io_formats.geometry.vertices import turn_triangles
 from ....io_formats.passes import flatten

@@ -14,8 +14,8 @@ from ....io_formats.core.messages import Report, Text, counted, listed
 from ....io_formats.core.shading import Texture
 from ....io_formats.disk.atomic_write import replace_file
 from ....io_formats.disk.file_names import file_name
-from ....io_formats.images import png
-from ....io_formats.images.kinds import JPEG_2000, extension_of, image_kind
+from ....io_formats.encodings import image_files
+from ....io_formats.encodings.image_files import JPEG_2000, extension_of, image_kind
 from ... import names
 from ...pictures import decoding
 
@@ -119,7 +119,7 @@ class ProjectImages:
         if self._is_linked and self._folder is not None:
             if extension_of(content, "") in JPEG_2000:  # few other programs read it
                 pixels = decoding.decode(content, texture.name)[::-1]
-                content = png.encode_png(pixels[..., :3] if texture.has_alpha is False else pixels)
+                content = image_files.encode_png(pixels[..., :3] if texture.has_alpha is False else pixels)
                 label = PurePath(label).stem
             name = label if texture.path else _with_extension(label, content)
             return self._keep(bpy.data.images.load(str(self._written(self._folder, name, content))))

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from ....blender_data.importing.import_options import ImportOptions
+from ....blender_data.steps import without_collection
 from ....io_formats import api
-from ....io_formats.binary.gc_pause import without_collection
 from ....io_formats.core.errors import ExportError, MissingLibraryError
 from ....io_formats.core.projects import Projects
 from ....io_formats.core.scene import Scene

@@ -8,10 +8,10 @@ from collections import Counter
 
 import numpy as np
 
-from ...binary.byte_reader import ByteStream
 from ...core.errors import UnsupportedFormatError
 from ...core.messages import Report, Text, counted, listed
 from ...core.scene import AnyArray
+from ...encodings.byte_reader import ByteStream
 from . import writer
 from .document import CONSTRAINT, MOST_JOINTS, JointKeys, SecondLifeAnimation, decode_text
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...binary.quantization import srgb_to_linear
 from ...core.errors import FormatError
 from ...core.messages import Report, counted, listed
 from ...core.scene import Material
 from ...core.shading import Channel, Factor, ImageMap, Mapping, Opacity, Shading, Texture, Tint
+from ...encodings.quantization import srgb_to_linear
 from .asset_store import AssetStore
 from .document import NULL_ID, TRANSPARENT, TextureFace
 from .older_materials import BLEND, MASK, OlderMaterial

@@ -10,7 +10,7 @@ from dataclasses import replace
 from ...core.errors import FormatError
 from ...core.messages import Report, Text, counted, listed
 from ...core.shading import Texture
-from ...images import jpeg2000
+from ...encodings import jpeg2000
 from .asset_store import AssetStore
 from .document import NEVER_STORED
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from xml.etree.ElementTree import Element
 
 from ...core.errors import FormatError
-from ...xml_files import parse_xml
+from ...encodings.xml_files import parse_xml
 
 _MOST_TAGS = 2_000_000
 """Limit of the number of ``<`` in a member. A part has about 220, and each thing in its contents 60."""

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...binary.byte_reader import ByteStream
 from ...core.errors import FormatError
+from ...encodings.byte_reader import ByteStream
 from ..avatar import skeleton_table
 
 Floats = npt.NDArray[np.float32]

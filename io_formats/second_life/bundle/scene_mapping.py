@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from ...binary.quantization import linear_to_srgb, srgb_to_linear
 from ...core.errors import ExportError, FormatError
 from ...core.messages import counted, listed
 from ...core.scene import Material, Scene
 from ...core.shading import Texture
+from ...encodings.quantization import linear_to_srgb, srgb_to_linear
 from ..mesh.asset_builder import BuiltAsset, material_list
 from ..mesh.document import BLOCKS, Asset
 from ..mesh.scene_builder import SceneBuilder

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...binary.quantization import srgb_to_linear
 from ...core.scene import AnyArray, FloatArray, IntArray, Layer, Mesh
+from ...encodings.quantization import srgb_to_linear
 from ...geometry.normals import unit, vertex_normals, without_direction
 from ...geometry.polygons import fan_corners, unfolded_corners
 from .document import Geometry, Group, Values

@@ -14,11 +14,11 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from ...binary.quantization import srgb_to_linear
 from ...core import scene as sc
 from ...core.messages import listed, of_kind
 from ...core.options import resolve
 from ...core.shading import Texture
+from ...encodings.quantization import srgb_to_linear
 from ...geometry.quaternions import matrices_to_quaternions
 from ...geometry.transforms import Matrix, matrix_of_linear
 from ...passes.flatten import moved

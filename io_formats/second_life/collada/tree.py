@@ -9,7 +9,7 @@ from xml.etree.ElementTree import Element
 
 from ...core.errors import FormatError, UnsupportedFormatError
 from ...core.messages import Report
-from ...xml_files import parse_xml
+from ...encodings.xml_files import parse_xml
 
 _DECLARATION = re.compile(rb"^(?:\xef\xbb\xbf)?\s*<\?xml[^>]*\?>")
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ...binary.quantization import dequantise, quantise, quantise_normals
 from ...core.errors import ExportError
 from ...core.messages import Report
 from ...core.scene import FloatArray, Node
+from ...encodings.quantization import dequantise, quantise, quantise_normals
 from ...geometry.transforms import Matrix
 from .. import llsd_arrays
 from ..avatar.rigging import Rig

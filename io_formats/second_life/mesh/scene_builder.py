@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from ...binary.quantization import dequantise, dequantise_normals, steps_beyond_floats
 from ...core import scene as sc
 from ...core.errors import FormatError
 from ...core.messages import Message, Report, Text, counted, listed
 from ...core.options import resolve
+from ...encodings.quantization import dequantise, dequantise_normals, steps_beyond_floats
 from ...geometry.normals import repair
 from ...geometry.quaternions import matrices_to_quaternions
 from ...geometry.transforms import Matrix, matrix_of_transform

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ...binary.records import record_starts
 from ...core.messages import Report
+from ...encodings.records import record_starts
 
 MOST = 4
 """Maximum number of influences of a vertex."""

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from ...binary.quantization import linear_to_srgb
 from ...core.errors import FormatError
 from ...core.messages import listed
 from ...core.options import resolve
 from ...core.scene import Material, Scene
 from ...core.shading import Texture
 from ...disk.special_files import read_bytes
+from ...encodings import jpeg2000
+from ...encodings.quantization import linear_to_srgb
 from ...geometry.quaternions import matrices_to_quaternions
-from ...images import jpeg2000
 from ..mesh.asset_builder import BuiltAsset
 from ..mesh.document import Asset
 from ..mesh.physics_block import hulls_of

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...core.errors import FormatError, UnsupportedFormatError
 from ...core.messages import Report, Text, counted, joined
-from ...xml_files import parse_xml
+from ...encodings.xml_files import parse_xml
 from . import parameters
 from .document import SHAPE, Shape
 from .value_list import ValueList, integer, number

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
-from ...binary.quantization import linear_to_srgb
 from ...core.messages import Text
 from ...core.scene import Material as SceneMaterial
 from ...core.scene import Scene
 from ...core.shading import Texture
-from ...images.kinds import extension_of
+from ...encodings.image_files import extension_of
+from ...encodings.quantization import linear_to_srgb
 from . import names
 from .document import Image, Material
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...binary.byte_reader import ByteStream
 from ...core.errors import UnsupportedFormatError
+from ...encodings.byte_reader import ByteStream
 from .. import bones, compact_integers, frames, strings
 from . import writer
 from .document import AnimationFile

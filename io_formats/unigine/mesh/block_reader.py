@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...binary import lz4_block
-from ...binary.byte_reader import ByteStream
 from ...core.errors import FormatError
 from ...core.messages import Text
 from ...core.scene import AnyArray
+from ...encodings import lz4_block
+from ...encodings.byte_reader import ByteStream
 from .. import collision, compact_integers, strings
 from ..bones import read_table, read_transforms
 from . import surface_arrays

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ...binary.quantization import color_bytes
 from ...core import scene as sc
 from ...core.messages import Report, counted, listed
 from ...core.options import resolve
+from ...encodings.quantization import color_bytes
 from ...geometry.submeshes import Pool, pool_rows
 from ...geometry.vertices import count_loose
 from ...passes.join_meshes import only_mesh

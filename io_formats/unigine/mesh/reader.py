@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...binary.byte_reader import ByteStream
 from ...core.errors import UnsupportedFormatError
 from ...core.messages import Report, Text
+from ...encodings.byte_reader import ByteStream
 from ..bones import report_oddities
 from . import array_checks, block_reader, stream_reader
 from .document import MeshFile, SoupSurface

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...binary.byte_reader import ByteStream
 from ...core.messages import Text
+from ...encodings.byte_reader import ByteStream
 from .. import compact_integers, strings
 from ..bones import read_table, read_transforms
 from ..frames import read_embedded_frames

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ...binary.byte_reader import ByteStream
-from ...binary.records import record_starts
 from ...core.errors import FormatError
 from ...core.messages import Text
 from ...core.scene import AnyArray, FloatArray
+from ...encodings.byte_reader import ByteStream
+from ...encodings.records import record_starts
 from .. import compact_integers
 from . import array_checks
 from .document import DEFAULT_LIGHTMAP, Surface, Weights

@@ -13,11 +13,11 @@ from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 
-from ...binary.quantization import linear_to_srgb
 from ...core import shading as neutral
 from ...core.messages import Report, Text, joined
 from ...core.scene import Material, plain_shading
 from ...core.shading import Channel, Color, Extension, Factor, ImageMap, NormalMap, Opacity, Projection, Shading, Tint
+from ...encodings.quantization import linear_to_srgb
 from ..project.engine import name_hash
 from ..project.metas import GUID_PREFIX
 from .assets import AssetKind, NewAsset

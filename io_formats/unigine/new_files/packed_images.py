@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ...core.errors import FormatError
 from ...core.shading import Channel, Pixels, Texture
-from ...images import png
+from ...encodings import image_files
 
 _NUMBERS = {Channel.RED: 0, Channel.GREEN: 1, Channel.BLUE: 2, Channel.ALPHA: 3}
 _COLORS = (Channel.RED, Channel.GREEN, Channel.BLUE)
@@ -67,7 +67,7 @@ def can_be_made(recipe: Recipe) -> bool:
     """Return whether a recipe can be made: its images have pixels, or a single file can be copied."""
     if all(texture.pixels is not None for texture in recipe.textures):
         return True
-    return recipe.is_copy and png.is_plain(_content(recipe.textures[0]) or b"")
+    return recipe.is_copy and image_files.is_plain(_content(recipe.textures[0]) or b"")
 
 
 def encode_recipe(recipe: Recipe) -> bytes:
@@ -82,9 +82,9 @@ def encode_recipe(recipe: Recipe) -> bytes:
     """
     if recipe.is_copy:
         content = _content(recipe.textures[0])
-        if content is not None and png.is_plain(content):
+        if content is not None and image_files.is_plain(content):
             return content
-    return png.encode_png(_pixels(recipe))
+    return image_files.encode_png(_pixels(recipe))
 
 
 def _content(texture: Texture) -> bytes | None:

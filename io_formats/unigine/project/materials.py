@@ -14,7 +14,7 @@ from xml.etree.ElementTree import Element
 from ...core.errors import FormatError
 from ...core.messages import Message, Report, Text
 from ...disk.rooted_files import RootedFiles
-from ...xml_files import parse_xml
+from ...encodings.xml_files import parse_xml
 from .engine import base_name, name_hash
 from .graphs import parse_basemat, texture_inputs
 from .guid_index import GuidIndex

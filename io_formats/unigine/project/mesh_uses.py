@@ -7,7 +7,7 @@ from collections.abc import Callable
 from xml.etree.ElementTree import Element
 
 from ...disk.rooted_files import RootedFiles, path_key, plain_path
-from ...xml_files import parse_xml
+from ...encodings.xml_files import parse_xml
 from .references import is_guid, path_in_project, plain_reference
 
 SCENE_EXTENSIONS = (".node", ".world")

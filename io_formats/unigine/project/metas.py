@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ...core.errors import FormatError
-from ...xml_files import parse_xml
+from ...encodings.xml_files import parse_xml
 
 GUID = re.compile(r"[0-9a-f]{40}\Z")
 GUID_PREFIX = "guid://"

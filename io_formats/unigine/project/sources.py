@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.addon_files import SourceFile, SourceObject
-from ...fbx_files import FbxHead, read_head
+from ...encodings.fbx_files import FbxHead, read_head
 from .metas import AssetMeta
 
 SOURCE_EXTENSION = ".fbx"

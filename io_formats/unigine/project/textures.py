@@ -8,8 +8,8 @@ from pathlib import PurePosixPath
 
 from ...core.errors import FormatError, UnsupportedFormatError
 from ...core.shading import Texture
-from ...images import dds
-from ...images.kinds import image_kind
+from ...encodings import dds
+from ...encodings.image_files import image_kind
 from ..texture import reader
 from .project import IMAGES, Project
 from .references import FoundTexture, is_guid, plain_reference

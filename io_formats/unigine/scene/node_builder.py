@@ -11,7 +11,7 @@ import numpy as np
 from ...core.errors import ExportError
 from ...core.messages import Report, counted, listed
 from ...core.placement import Camera, Light, ModelUse, PartUse, PlacedNode, Placement, PlacementPart, SlotUse
-from ...xml_files import DEPTH_LIMIT
+from ...encodings.xml_files import DEPTH_LIMIT
 from ..xml_text import printable
 from .document import MOST_NODES, Matrices, SceneNode, SurfaceSetting
 from .node_ids import NodeIds

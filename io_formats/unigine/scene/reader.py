@@ -10,7 +10,7 @@ import numpy as np
 
 from ...core.errors import FormatError
 from ...core.messages import Report, Text, counted, joined
-from ...xml_files import parse_xml
+from ...encodings.xml_files import parse_xml
 from . import inline_geometry, numbers
 from .document import MOST_NODES, SceneFile, SceneNode, SurfaceSetting
 

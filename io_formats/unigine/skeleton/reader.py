@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...binary.byte_reader import ByteStream
 from ...core.messages import Text
+from ...encodings.byte_reader import ByteStream
 from .. import bones, strings
 from . import writer
 from .document import Profile, SkeletonFile

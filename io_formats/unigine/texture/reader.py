@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ...binary import lz4_block
-from ...binary.byte_reader import ByteStream
 from ...core.errors import UnsupportedFormatError
-from ...images.picture import Layout, Picture, check_size
+from ...encodings import lz4_block
+from ...encodings.byte_reader import ByteStream
+from ...encodings.dds import Layout, Picture, check_size
 
 MAGICS = (b"tx10", b"tx11")
 _VOLUME, _HIGHEST_KIND = 1, 4

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from meshferry.io_formats.binary import point_cache
-from meshferry.io_formats.binary.quantization import from_unorm, to_unorm
+from meshferry.io_formats.encodings.quantization import from_unorm, to_unorm
 from meshferry.io_formats.geometry import normals
 from meshferry.io_formats.geometry.axes import Basis, flip_winding
 from meshferry.io_formats.geometry.quaternions import (

@@ -7,8 +7,8 @@ import struct
 import pytest
 import texture_oracle as oracle
 from meshferry.io_formats.core.errors import FormatError, UnsupportedFormatError
-from meshferry.io_formats.images import dds
-from meshferry.io_formats.images.picture import Layout, Picture
+from meshferry.io_formats.encodings import dds
+from meshferry.io_formats.encodings.dds import Layout, Picture
 
 RGBA = (0xFF, 0xFF00, 0xFF0000, 0xFF000000)
 BGR = (0xFF0000, 0xFF00, 0xFF, 0)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from meshferry.io_formats.images import jpeg2000
+from meshferry.io_formats.encodings import jpeg2000
 
 EIGHT = (7, 1, 1)
 

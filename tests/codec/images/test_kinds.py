@@ -7,8 +7,8 @@ import struct
 import courtyard
 import numpy as np
 import pytest
-from meshferry.io_formats.images import png
-from meshferry.io_formats.images.kinds import extension_of, image_kind
+from meshferry.io_formats.encodings import image_files
+from meshferry.io_formats.encodings.image_files import extension_of, image_kind
 
 PNG = courtyard.script().png(np.zeros((2, 2, 3), np.uint8))
 TARGA = struct.pack("<3B5x2x2x2HBB", 0, 0, 2, 4, 4, 24, 0)
@@ -39,9 +39,9 @@ def test_the_content_decides(data: bytes, kind: str) -> None:
 
 
 def test_png_files_without_pixels_are_not_plain() -> None:
-    assert png.is_plain(PNG)
+    assert image_files.is_plain(PNG)
     header, end = PNG[: PNG.index(b"IDAT") - 4], PNG[-12:]
-    assert not png.is_plain(header + end)
+    assert not image_files.is_plain(header + end)
 
 
 def test_extensions_follow_the_content() -> None:

@@ -12,11 +12,11 @@ import opensim_uploads
 import pytest
 import second_life_oracle
 import upload_scenes
-from meshferry.io_formats.binary.quantization import srgb_to_linear
 from meshferry.io_formats.core import scene as sc
 from meshferry.io_formats.core import shading
 from meshferry.io_formats.core.errors import MeshferryError
-from meshferry.io_formats.images import jpeg2000
+from meshferry.io_formats.encodings import jpeg2000
+from meshferry.io_formats.encodings.quantization import srgb_to_linear
 from meshferry.io_formats.second_life.formats import SECOND_LIFE_REQUEST
 from meshferry.io_formats.second_life.request import opensim
 

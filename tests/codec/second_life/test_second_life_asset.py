@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from meshferry.io_formats import registry
-from meshferry.io_formats.binary.quantization import dequantise, dequantise_normals, quantise, quantise_normals
 from meshferry.io_formats.core.errors import ExportError, FormatError, UnsupportedFormatError
 from meshferry.io_formats.core.messages import Report
+from meshferry.io_formats.encodings.quantization import dequantise, dequantise_normals, quantise, quantise_normals
 from meshferry.io_formats.second_life.facts import decode_blocks
 from meshferry.io_formats.second_life.formats import SECOND_LIFE_MESH
 from meshferry.io_formats.second_life.llsd_arrays import bounds

@@ -16,12 +16,12 @@ import pytest
 import upload_scenes
 from load_package import SAMPLES
 from meshferry.io_formats import api
-from meshferry.io_formats.binary.quantization import srgb_to_linear
 from meshferry.io_formats.core import scene as sc
 from meshferry.io_formats.core import shading
 from meshferry.io_formats.core.errors import ExportError
 from meshferry.io_formats.core.messages import Kind
-from meshferry.io_formats.images import jpeg2000
+from meshferry.io_formats.encodings import jpeg2000
+from meshferry.io_formats.encodings.quantization import srgb_to_linear
 from meshferry.io_formats.second_life.formats import SECOND_LIFE_REQUEST
 from meshferry.io_formats.second_life.request import checks, document
 
@@ -378,7 +378,7 @@ from load_package import load_package
 load_package()
 import upload_scenes
 from meshferry.io_formats.core.errors import MissingLibraryError
-from meshferry.io_formats.images import jpeg2000
+from meshferry.io_formats.encodings import jpeg2000
 from meshferry.io_formats.second_life.formats import SECOND_LIFE_REQUEST
 made = SECOND_LIFE_REQUEST.from_scene(upload_scenes.static_scene())
 try:

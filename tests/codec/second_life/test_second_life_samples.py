@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from llsd import LLSDBinaryParser
 from meshferry.io_formats import registry
-from meshferry.io_formats.binary.quantization import dequantise, dequantise_normals, quantise
 from meshferry.io_formats.core.messages import Report
+from meshferry.io_formats.encodings.quantization import dequantise, dequantise_normals, quantise
 from meshferry.io_formats.second_life.formats import SECOND_LIFE_BUNDLE, SECOND_LIFE_MESH
 from meshferry.io_formats.second_life.mesh import lod_block, physics_block, reader, writer
 from meshferry.io_formats.second_life.mesh.document import Asset

@@ -14,9 +14,9 @@ import pytest
 from encoding import encode_scene
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from meshferry.io_formats.binary.quantization import linear_to_srgb
 from meshferry.io_formats.core import scene as sc
 from meshferry.io_formats.core.errors import ExportError, MeshferryError
+from meshferry.io_formats.encodings.quantization import linear_to_srgb
 from meshferry.io_formats.geometry.vertices import drop_repeated_corners, weld
 from meshferry.io_formats.timbermesh import document as doc
 from meshferry.io_formats.timbermesh import writer

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 import unigine_bytes as made
-from meshferry.io_formats.binary.byte_reader import ByteStream
 from meshferry.io_formats.core.errors import ExportError, FormatError
 from meshferry.io_formats.core.messages import errors_of
+from meshferry.io_formats.encodings.byte_reader import ByteStream
 from meshferry.io_formats.registry import by_content
 from meshferry.io_formats.unigine import bones, frames
 from meshferry.io_formats.unigine.formats import UNIGINE_ANIMATION, UNIGINE_MESH

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from meshferry.io_formats.binary.byte_reader import ByteStream
+from meshferry.io_formats.encodings.byte_reader import ByteStream
 from meshferry.io_formats.unigine import frames
 from meshferry.io_formats.unigine.animation.document import AnimationFile
 from meshferry.io_formats.unigine.bones import Bone

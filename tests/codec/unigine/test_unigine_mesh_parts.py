@@ -6,11 +6,11 @@ import struct
 
 import numpy as np
 import pytest
-from meshferry.io_formats.binary import lz4_block
-from meshferry.io_formats.binary.byte_reader import ByteStream
-from meshferry.io_formats.binary.records import record_starts
 from meshferry.io_formats.core.errors import ExportError, FormatError
 from meshferry.io_formats.core.messages import Report
+from meshferry.io_formats.encodings import lz4_block
+from meshferry.io_formats.encodings.byte_reader import ByteStream
+from meshferry.io_formats.encodings.records import record_starts
 from meshferry.io_formats.unigine import bones, bounds, compact_integers, strings
 from python_steps import python_steps
 

@@ -9,7 +9,7 @@ import pytest
 import texture_oracle as oracle
 from load_package import SAMPLES
 from meshferry.io_formats.core.errors import FormatError, UnsupportedFormatError
-from meshferry.io_formats.images.picture import Layout
+from meshferry.io_formats.encodings.dds import Layout
 from meshferry.io_formats.unigine.texture import reader
 from python_steps import python_steps
 

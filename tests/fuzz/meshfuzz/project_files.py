@@ -24,7 +24,7 @@ def reader_of(data: bytes) -> Callable[[bytes], object] | None:
 def _read_picture(data: bytes) -> object:
     """Read a picture, wrap it and read it again."""
     load_package()
-    from meshferry.io_formats.images import dds
+    from meshferry.io_formats.encodings import dds
     from meshferry.io_formats.unigine.texture import reader
 
     picture = dds.read(data) if data.startswith(dds.MAGIC) else reader.read_picture(data)

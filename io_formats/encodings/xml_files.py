@@ -5,7 +5,7 @@ from __future__ import annotations
 from xml.etree.ElementTree import Element, ParseError, XMLParser
 from xml.parsers import expat
 
-from .core.errors import FormatError
+from ..core.errors import FormatError
 
 SIZE_LIMIT = 512 * 2**20
 MOST_TAGS = 20_000_000

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from .core.errors import FormatError
+from ..core.errors import FormatError
 
 BINARY_MAGIC = b"Kaydara FBX Binary  \0"
 _TEXT_MARKS = (b"; FBX", b"FBXHeaderExtension")

@@ -1,0 +1,1 @@
+"""Pieces of file formats: bytes, records, quantised numbers, compression, pictures, XML and FBX."""

@@ -1,1 +1,0 @@
-"""Image files: neutral readers and writers of containers that hold pixels."""
