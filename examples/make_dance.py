@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from meshferry.io_formats.api import write_scene
 from meshferry.io_formats.core.scene import Clip, Keys, KeyTrack, Playback, Scene
-from meshferry.io_formats.geometry.quaternions import continuous_rotations, matrices_to_quaternions
+from meshferry.io_formats.geometry.transforms import continuous_rotations, matrices_to_quaternions
 from meshferry.io_formats.second_life.avatar import avatar_space, skeleton_table, skeletons
 from meshferry.io_formats.second_life.formats import SECOND_LIFE_ANIMATION
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...io_formats.core.messages import Report
-from ...io_formats.geometry.quaternions import axis_rotations
+from ...io_formats.geometry.transforms import axis_rotations
 from .. import animated_blocks, arrays
 from ..animated_blocks import Dependencies
 from ..rigging import joint_poses

@@ -10,7 +10,7 @@ import mathutils
 import numpy as np
 
 from ...io_formats.core.scene import Clip, TransformTrack
-from ...io_formats.geometry.quaternions import continuous_rotations
+from ...io_formats.geometry.transforms import continuous_rotations
 from .. import animated_blocks, arrays
 from ..animated_blocks import with_shape_keys
 from ..animation.clip_sources import scene_rate

@@ -13,8 +13,8 @@ import numpy as np
 from ...io_formats.core.addon_files import SourceFile, SourceObject
 from ...io_formats.core.errors import FormatError
 from ...io_formats.core.scene import Layer, Mesh
-from ...io_formats.geometry import polygons
-from ...io_formats.geometry.submeshes import with_corners
+from ...io_formats.geometry import triangles
+from ...io_formats.geometry.triangles import with_corners
 from .. import arrays
 from ..operator_calls import operator_error
 from ..steps import Step, Steps, without_bpy
@@ -107,7 +107,7 @@ def _read(obj: bpy.types.Object, meshes: dict[bpy.types.ID, Mesh]) -> SourceObje
 def _read_mesh(data: bpy.types.Mesh, materials: list[str]) -> Mesh:
     """Return a mesh with its polygons, which Blender's importer has checked."""
     sizes = arrays.read(data.polygons, "loop_total", dtype=np.int32)
-    corners = polygons.fan_corners(sizes)
+    corners = triangles.fan_corners(sizes)
     index = data.attributes.get("material_index")
     slots = np.zeros(len(sizes), np.int32) if index is None else arrays.read(index.data, "value", dtype=np.int32)
     mesh = Mesh(

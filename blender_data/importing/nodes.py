@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ...io_formats.core.scene import Layer, Mesh, Node, Role
 from ...io_formats.geometry.normals import share_backwards
-from ...io_formats.geometry.polygons import with_polygons
+from ...io_formats.geometry.triangles import with_polygons
 from ...io_formats.geometry.vertices import drop_repeated_corners, shares_mirrored_vertices, weld
 from .. import arrays, names
 from ..mesh_data import file_normals, quantised_values, surfaces

@@ -12,7 +12,7 @@ import bpy
 import numpy as np
 
 from ...io_formats.core.scene import Node, Scene
-from ...io_formats.geometry.vectors import bounds
+from ...io_formats.geometry.transforms import bounds
 from ..armature_modifiers import deformed_meshes
 from ..importing.rigs.armatures import BoneMap
 

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...io_formats.geometry import hierarchy
-from ...io_formats.geometry.quaternions import components_to_quaternions, continuous_components
+from ...io_formats.geometry.transforms import components_to_quaternions, continuous_components
 
 Array = npt.NDArray[np.float64]
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ..core.scene import IntArray, Layer, Mesh
 from .normals import face_normals
-from .submeshes import pool_rows, with_points
+from .triangles import pool_rows, with_points
 from .vertices import drop_repeated_corners, weld_map
 
 _FOLDED = -0.999

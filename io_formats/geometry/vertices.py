@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.scene import AnyArray, IntArray, Layer, Mesh
-from .polygons import sizes_of_kept
-from .submeshes import with_corners, with_points
-from .tangents import uv_sides
+from .normals import uv_sides
+from .triangles import sizes_of_kept, with_corners, with_points
 
 _PASSES = 24
 """Maximum number of passes of :func:`split`; the remaining corners (centres of huge fans) are sorted."""

@@ -12,9 +12,8 @@ from ..core.messages import counted
 from ..core.options import resolve
 from ..core.scene import AnyArray, FloatArray, Scene
 from ..encodings.quantization import U16_STEPS, dequantise_exactly, from_biased, quantised_exactly, to_biased, to_steps
-from ..geometry.axes import flip_winding
-from ..geometry.normals import repair, vertex_normals
-from ..geometry.tangents import any_perpendicular, vertex_tangents
+from ..geometry.normals import any_perpendicular, repair, vertex_normals, vertex_tangents
+from ..geometry.transforms import flip_winding
 from ..passes.join_meshes import only_mesh
 from .document import Document, Variant
 from .options import AXES, EXPORT_OPTIONS, NORMALS, UVS

@@ -12,7 +12,7 @@ from ..core.import_choices import all_choices
 from ..core.messages import counted
 from ..core.options import MESH_FILES, resolve
 from ..core.scene import Mesh, Node, Role, Scene, Surface
-from ..geometry.submeshes import part_of_slots, triangle_runs
+from ..geometry.triangles import part_of_slots, triangle_runs
 from ..passes.flatten import meshes_in_one_space
 from ..passes.join_meshes import join
 from .document import MOST_SAFE

@@ -12,8 +12,8 @@ from ..core.messages import Text, counted
 from ..core.options import resolve
 from ..core.scene import AnyArray, FloatArray, Layer, Mesh, Node, Scene, Surface
 from ..encodings.quantization import dequantise_exactly, from_biased, steps_beyond_floats
-from ..geometry.axes import flip_winding
 from ..geometry.normals import repair, unit
+from ..geometry.transforms import flip_winding
 from ..geometry.vertices import drop_repeated_corners
 from .document import Document, Variant
 from .options import AXES, IMPORT_OPTIONS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.scene import AnyArray, FloatArray
-from ..geometry.axes import Basis
+from ..geometry.transforms import Basis
 
 _TO_BLENDER = {
     "UNITY": Basis(order=(0, 2, 1), signs=(-1, -1, 1)),

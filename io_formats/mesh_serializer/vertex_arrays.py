@@ -11,7 +11,7 @@ import numpy as np
 from ..core.errors import ExportError
 from ..core.messages import Report, Text, counted
 from ..core.scene import Layer, Mesh
-from ..geometry.tangents import uv_sides
+from ..geometry.normals import uv_sides
 from ..geometry.vertices import count_loose, drop_repeated_corners, split_mesh
 from .document import MOST, MOST_SAFE
 from .options import NORMALS, TANGENTS, UVS

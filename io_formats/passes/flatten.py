@@ -11,10 +11,8 @@ import numpy.typing as npt
 from ..core.capabilities import Capabilities
 from ..core.scene import AnyArray, Layer, Mesh, Node, Role, Scene
 from ..geometry import hierarchy
-from ..geometry.quaternions import matrices_to_quaternions
-from ..geometry.submeshes import with_corners
-from ..geometry.transforms import MIRROR, matrix_of_transform
-from ..geometry.vectors import cofactors
+from ..geometry.transforms import MIRROR, cofactors, matrices_to_quaternions, matrix_of_transform
+from ..geometry.triangles import with_corners
 from .lod import separate, without_level
 
 Matrix = npt.NDArray[np.float64]

@@ -12,7 +12,7 @@ from ..core.errors import ExportError
 from ..core.messages import listed
 from ..core.scene import AnyArray, IntArray, Layer, Mesh, Node, Scene, ShapeKey, Surface
 from ..encodings.quantization import color_bytes
-from ..geometry.submeshes import shared_index
+from ..geometry.triangles import shared_index
 
 
 def join(meshes: Sequence[Mesh], *, merge_slots: bool = True) -> Mesh:

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..core.scene import Mesh, Node, Scene, Surface
-from ..geometry.submeshes import part_of_slots
+from ..geometry.triangles import part_of_slots
 from .join_meshes import join
 
 _LEVEL = re.compile(r"_lod_(\d{1,4})$", re.IGNORECASE)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.scene import Joint, Keys, KeyTrack, Skeleton
-from ..geometry.quaternions import continuous_rotations, rotate, rotation_product
+from ..geometry.transforms import continuous_rotations, rotate, rotation_product
 from .sample_keys import values_at
 
 Floats = npt.NDArray[np.float64]

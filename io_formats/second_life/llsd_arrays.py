@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..geometry import vectors
+from ..geometry import transforms
 from .llsd_binary import as_bytes, as_real
 
 Integers = npt.NDArray[np.uint16]
@@ -82,4 +82,4 @@ def domain_map(domain: npt.ArrayLike) -> dict[str, list[float]]:
 def bounds(points: npt.ArrayLike) -> Reals:
     """Return the range (2, axes) of points (n, axes) in single precision; zeros without points."""
     values = np.asarray(points, np.float32)
-    return vectors.bounds(values).astype(np.float64) if len(values) else np.zeros((2, values.shape[1]))
+    return transforms.bounds(values).astype(np.float64) if len(values) else np.zeros((2, values.shape[1]))

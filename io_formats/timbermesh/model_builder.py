@@ -13,8 +13,8 @@ from ..core.options import resolve
 from ..core.scene import Clip, Layer, Mesh, Node, Scene, TransformTrack, VertexTrack
 from ..encodings.quantization import from_unorm, linear_to_srgb, srgb_to_linear, to_unorm
 from ..geometry import normals as normal_repair
-from ..geometry.quaternions import matrices_to_quaternions
-from ..geometry.tangents import any_perpendicular, vertex_tangents
+from ..geometry.normals import any_perpendicular, vertex_tangents
+from ..geometry.transforms import matrices_to_quaternions
 from ..geometry.vertices import Split, layer_keys, points_first, split
 from . import document as doc
 from .known_names import without_suffix

@@ -12,8 +12,7 @@ from ..core.messages import Report, Text
 from ..core.scene import Clip, Layer, Mesh, Node, Scene, TransformTrack, VertexTrack
 from ..encodings.quantization import from_unorm, srgb_to_linear, to_unorm
 from ..geometry import normals as normal_repair
-from ..geometry.axes import flip_winding
-from ..geometry.quaternions import continuous_rotations, rotated_xyzw, unit_quaternions
+from ..geometry.transforms import continuous_rotations, flip_winding, rotated_xyzw, unit_quaternions
 from . import document as doc
 from .space import FILE_TO_BLENDER, GAME_DIMENSIONS, UV_NAMES
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..geometry.axes import Basis
+from ..geometry.transforms import Basis
 
 FILE_TO_BLENDER = Basis(order=(0, 2, 1), signs=(-1, -1, 1))
 """(x, y, z) = (-X, -Z, Y). It mirrors, so winding and bitangent signs are flipped (format page, space)."""

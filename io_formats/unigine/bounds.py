@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..core.scene import FloatArray
-from ..geometry import vectors
+from ..geometry import transforms
 
 _EMPTY = 1e9
 
@@ -25,7 +25,7 @@ def of_points(points: FloatArray) -> FloatArray:
     if not len(points):
         return empty_bounds()
     bounds = np.empty(10, np.float32)
-    bounds[:6] = vectors.bounds(points).reshape(-1)
+    bounds[:6] = transforms.bounds(points).reshape(-1)
     bounds[6:9] = (bounds[:3] + bounds[3:6]) * np.float32(0.5)
     squares = np.zeros(len(points), np.float32)
     for axis in range(3):

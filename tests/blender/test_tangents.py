@@ -32,7 +32,7 @@ def smooth_object() -> object:
 
 def test_as_blender_makes_them() -> None:
     import bpy
-    from meshferry.io_formats.geometry.tangents import vertex_tangents
+    from meshferry.io_formats.geometry.normals import vertex_tangents
 
     mesh = smooth_object()
     mesh.calc_tangents(uvmap="UVMap")

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ....io_formats.core.scene import Clip, Scene, TransformTrack, VertexTrack
-from ....io_formats.geometry.quaternions import continuous_rotations
+from ....io_formats.geometry.transforms import continuous_rotations
 from ... import animated_blocks, scene_state
 from ...animation.clip_sources import ClipSource, scene_rate
 from ...export_options import ExportOptions

@@ -22,7 +22,7 @@ from ....io_formats.core.errors import ExportError
 from ....io_formats.core.messages import Report, listed
 from ....io_formats.core.scene import Clip, TransformTrack
 from ....io_formats.geometry import hierarchy
-from ....io_formats.geometry.quaternions import continuous_rotations
+from ....io_formats.geometry.transforms import continuous_rotations
 from ... import names, scene_state
 from ...animated_blocks import Dependencies, dependencies
 from ...animation import playback, pose_curves

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ....io_formats.core.scene import FloatArray, IntArray, Mesh
 from ....io_formats.geometry.connectivity import parts
-from ....io_formats.geometry.submeshes import pool_rows
+from ....io_formats.geometry.triangles import pool_rows
 from ....io_formats.geometry.vertices import weld_map
 from ... import arrays
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.placement import Matrix, ModelUse, PlacedNode, Placement
-from ....io_formats.geometry.submeshes import part_of_slots
+from ....io_formats.geometry.triangles import part_of_slots
 from ... import arrays
 
 _FLAT = 1e-6

@@ -12,8 +12,7 @@ import numpy as np
 
 from ....io_formats.core.scene import Keys, KeyTrack, Skeleton
 from ....io_formats.geometry import hierarchy
-from ....io_formats.geometry.quaternions import rotation_product
-from ....io_formats.geometry.similarity import similarity
+from ....io_formats.geometry.transforms import rotation_product, similarity
 from ...rigging.joint_poses import Array
 from ..rigs.armatures import BoneMap, bind_matrices, parents_of
 

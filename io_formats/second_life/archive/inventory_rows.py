@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ...geometry.quaternions import rotation_matrices
+from ...geometry.transforms import rotation_matrices
 from .document import Group, Linkset, Part
 
 _GAP = 0.5

@@ -11,8 +11,12 @@ import numpy.typing as npt
 from ...core.errors import ExportError
 from ...core.scene import Clip, Skeleton, TransformTrack
 from ...geometry import hierarchy
-from ...geometry.quaternions import continuous_components, matrices_to_quaternions, rotation_matrices
-from ...geometry.transforms import matrix_of_transform
+from ...geometry.transforms import (
+    continuous_components,
+    matrices_to_quaternions,
+    matrix_of_transform,
+    rotation_matrices,
+)
 from ...passes.sample_keys import DEFAULT_RATE
 from . import avatar_fit, skeleton_table
 from .rig_joints import RigJoints, bones_to_next, rig_joints

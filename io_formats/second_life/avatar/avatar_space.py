@@ -12,8 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from ...core.scene import Mesh, Surface
-from ...geometry.axes import Basis
-from ...geometry.transforms import Matrix
+from ...geometry.transforms import Basis, Matrix
 from . import skeleton_table
 
 BASIS = Basis(order=(1, 0, 2), signs=(1, -1, 1))

@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.scene import Skeleton
-from ...geometry.similarity import similarity
-from ...geometry.transforms import matrix_of_transform
+from ...geometry.transforms import matrix_of_transform, similarity
 from . import avatar_fit, avatar_space, bone_tables, skeleton_table
 from .bone_tables import BoneTable
 from .rigging import facing, world_matrices

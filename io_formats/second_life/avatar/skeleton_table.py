@@ -15,7 +15,7 @@ from importlib import resources
 import numpy as np
 import numpy.typing as npt
 
-from ...geometry.quaternions import euler_matrices
+from ...geometry.transforms import euler_matrices
 
 Matrix = npt.NDArray[np.float64]
 

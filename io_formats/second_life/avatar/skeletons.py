@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.scene import Joint, Skeleton
-from ...geometry.quaternions import matrices_to_quaternions
+from ...geometry.transforms import matrices_to_quaternions
 from . import automatic_weights, avatar_space, bone_axes, skeleton_table
 from .skeleton_table import Matrix, TableJoint
 

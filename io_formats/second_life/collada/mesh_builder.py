@@ -9,7 +9,7 @@ import numpy as np
 from ...core.scene import AnyArray, FloatArray, IntArray, Layer, Mesh
 from ...encodings.quantization import srgb_to_linear
 from ...geometry.normals import unit, vertex_normals, without_direction
-from ...geometry.polygons import fan_corners, unfolded_corners
+from ...geometry.triangles import fan_corners, unfolded_corners
 from .document import Geometry, Group, Values
 
 UV_NAME = "UVMap"

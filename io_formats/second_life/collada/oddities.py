@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...core.scene import FloatArray, Mesh
-from ...geometry.polygons import folded_polygons
+from ...geometry.triangles import folded_polygons
 from ..models.faces import MOST_FACES, MOST_INFLUENCES
 from .document import Geometry
 from .mesh_builder import uv_sets

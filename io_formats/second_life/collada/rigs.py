@@ -12,8 +12,7 @@ from ...core.messages import Report, counted, listed
 from ...core.scene import AnyArray, FloatArray, IntArray, Joint, Layer, Mesh, Skeleton
 from ...core.scene import Skin as SceneSkin
 from ...geometry.normals import unit
-from ...geometry.quaternions import matrices_to_quaternions
-from ...geometry.transforms import Matrix
+from ...geometry.transforms import Matrix, matrices_to_quaternions
 from ..avatar import avatar_space, skeleton_table
 from ..avatar.joint_positions import MOVED, millimetres
 from ..avatar.skeletons import bound_skeleton

@@ -19,8 +19,7 @@ from ...core.messages import listed, of_kind
 from ...core.options import resolve
 from ...core.shading import Texture
 from ...encodings.quantization import srgb_to_linear
-from ...geometry.quaternions import matrices_to_quaternions
-from ...geometry.transforms import Matrix, matrix_of_linear
+from ...geometry.transforms import Matrix, matrices_to_quaternions, matrix_of_linear
 from ...passes.flatten import moved
 from ...passes.lod_names import LEVEL_SUFFIXES, PHYSICS_SUFFIX
 from ..models.levels import LEVEL_LABELS

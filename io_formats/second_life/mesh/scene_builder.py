@@ -18,8 +18,7 @@ from ...core.messages import Message, Report, Text, counted, listed
 from ...core.options import resolve
 from ...encodings.quantization import dequantise, dequantise_normals, steps_beyond_floats
 from ...geometry.normals import repair
-from ...geometry.quaternions import matrices_to_quaternions
-from ...geometry.transforms import Matrix, matrix_of_transform
+from ...geometry.transforms import Matrix, matrices_to_quaternions, matrix_of_transform
 from ...passes.flatten import moved
 from ...passes.lod_names import LEVEL_SUFFIXES, PHYSICS_SUFFIX
 from ..avatar import avatar_space

@@ -11,7 +11,7 @@ from ...core.errors import ExportError
 from ...core.messages import Report, Text, counted
 from ...core.scene import AnyArray, FloatArray, IntArray, Mesh, Surface
 from ...geometry.normals import repair_vertices, vertex_normals
-from ...geometry.submeshes import pool_rows, triangle_runs
+from ...geometry.triangles import pool_rows, triangle_runs
 from ...geometry.vertices import Split, drop_repeated_corners, layer_keys, split
 
 MOST_FACES = 8

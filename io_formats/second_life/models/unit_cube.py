@@ -10,8 +10,7 @@ import numpy.typing as npt
 from ...core.errors import ExportError
 from ...core.messages import Report, Text
 from ...core.scene import FloatArray, Mesh, Node
-from ...geometry.axes import Basis
-from ...geometry.transforms import MIRROR, Matrix, matrix_of_transform, unmirrored
+from ...geometry.transforms import MIRROR, Basis, Matrix, matrix_of_transform, unmirrored
 from ...passes.flatten import moved
 from ..avatar.avatar_space import turned_mesh
 from ..llsd_arrays import bounds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...geometry.quaternions import (
+from ...geometry.transforms import (
     euler_matrices,
     inverse_rotations,
     matrices_to_quaternions,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ...geometry.vectors import bounds, cross
+from ...geometry.transforms import bounds, cross
 from .grid import Array, cell_triangles, has_area
 from .limits import CUT_STEPS, LINE, SQUARE, PrimParameters
 from .path import Path

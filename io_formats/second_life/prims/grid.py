@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...geometry.vectors import cross
+from ...geometry.transforms import cross
 
 Array = npt.NDArray[np.float64]
 

@@ -15,7 +15,7 @@ from ...core.shading import Texture
 from ...disk.special_files import read_bytes
 from ...encodings import jpeg2000
 from ...encodings.quantization import linear_to_srgb
-from ...geometry.quaternions import matrices_to_quaternions
+from ...geometry.transforms import matrices_to_quaternions
 from ..mesh.asset_builder import BuiltAsset
 from ..mesh.document import Asset
 from ..mesh.physics_block import hulls_of

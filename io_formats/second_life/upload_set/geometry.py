@@ -8,8 +8,8 @@ import numpy as np
 
 from ...core.scene import FloatArray, IntArray, Layer, Mesh
 from ...geometry.normals import face_normals, unit
-from ...geometry.submeshes import pool_rows
 from ...geometry.transforms import Matrix
+from ...geometry.triangles import pool_rows
 from ..avatar import skeleton_table
 from ..avatar.rigging import Rig
 from ..models.faces import FaceArrays

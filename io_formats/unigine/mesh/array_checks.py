@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core.messages import Report, counted, listed
 from ...core.scene import AnyArray, FloatArray
-from ...geometry.vectors import bounds
+from ...geometry.transforms import bounds
 
 _BLOCK = 1 << 15
 _LENGTH_TOLERANCE = 1e-2

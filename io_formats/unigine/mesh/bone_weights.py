@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ...core.errors import ExportError
 from ...core.messages import Report, counted
 from ...core.scene import AnyArray, Mesh
-from ...geometry.submeshes import Pool
+from ...geometry.triangles import Pool
 from . import document as doc
 
 MOST_WEIGHTS = 4

@@ -12,7 +12,7 @@ from ...core import scene as sc
 from ...core.messages import Report, counted, listed
 from ...core.options import resolve
 from ...encodings.quantization import color_bytes
-from ...geometry.submeshes import Pool, pool_rows
+from ...geometry.triangles import Pool, pool_rows
 from ...geometry.vertices import count_loose
 from ...passes.join_meshes import only_mesh
 from .. import bounds, joint_tracks, tangent_frames

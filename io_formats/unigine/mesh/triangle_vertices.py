@@ -12,8 +12,8 @@ import numpy.typing as npt
 from ...core.messages import Report, counted
 from ...core.scene import AnyArray, FloatArray, IntArray, Layer, Mesh, ShapeKey
 from ...geometry import normals as normal_repair
-from ...geometry.submeshes import shared_index
-from ...geometry.tangents import vertex_tangents
+from ...geometry.normals import vertex_tangents
+from ...geometry.triangles import shared_index
 from ...geometry.vertices import layer_keys, split
 
 _LONGEST = np.float32(1e9)

@@ -14,7 +14,7 @@ from ...core.addon_files import SourceObject
 from ...core.errors import FormatError
 from ...core.scene import Layer, Matrix4, Mesh, Node, Scene, Surface
 from ...geometry.normals import unit
-from ...geometry.submeshes import with_corners
+from ...geometry.triangles import with_corners
 from ...passes.join_meshes import join
 from ..mesh.scene_builder import UV_NAMES
 from ..project.sources import SourceMesh

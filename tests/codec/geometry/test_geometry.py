@@ -13,14 +13,15 @@ from hypothesis import strategies as st
 from meshferry.io_formats.binary import point_cache
 from meshferry.io_formats.encodings.quantization import from_unorm, to_unorm
 from meshferry.io_formats.geometry import normals
-from meshferry.io_formats.geometry.axes import Basis, flip_winding
-from meshferry.io_formats.geometry.quaternions import (
+from meshferry.io_formats.geometry.normals import any_perpendicular, vertex_tangents
+from meshferry.io_formats.geometry.transforms import (
+    Basis,
     continuous_rotations,
+    flip_winding,
     matrices_to_quaternions,
     rotated_xyzw,
     unit_quaternions,
 )
-from meshferry.io_formats.geometry.tangents import any_perpendicular, vertex_tangents
 from meshferry.io_formats.timbermesh.space import BLENDER_TO_FILE, FILE_TO_BLENDER
 
 # The page, section 3: "the map A has rows (-1,0,0), (0,0,1), (0,-1,0)".

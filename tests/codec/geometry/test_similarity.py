@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from meshferry.io_formats.geometry.quaternions import axis_rotations
-from meshferry.io_formats.geometry.similarity import similarity
+from meshferry.io_formats.geometry.transforms import axis_rotations, similarity
 
 BODY = np.array([(0, 0, 1), (0, 0, 1.5), (0.2, 0, 1.4), (0.7, 0, 1.4), (0.1, 0, 0.9), (0.1, 0.1, 0.0)], np.float64)
 PARENTS = (-1, 0, 1, 2, 0, 4)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from meshferry.io_formats.geometry.vectors import cofactors, cross
+from meshferry.io_formats.geometry.transforms import cofactors, cross
 
 
 @pytest.mark.parametrize("kinds", [(np.float32, np.float32), (np.float64, np.float32), (np.float64, np.float64)])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import unigine_documents as made
 from meshferry.io_formats.core import scene as sc
-from meshferry.io_formats.geometry.submeshes import part_of_slots, pool_rows, shared_index
+from meshferry.io_formats.geometry.triangles import part_of_slots, pool_rows, shared_index
 from meshferry.io_formats.passes.join_meshes import join
 from meshferry.io_formats.unigine.formats import UNIGINE_MESH
 

@@ -6,7 +6,7 @@ import avatar_rest
 import numpy as np
 import pytest
 from meshferry.io_formats.core.errors import FormatError, MeshferryError
-from meshferry.io_formats.geometry.quaternions import euler_matrices
+from meshferry.io_formats.geometry.transforms import euler_matrices
 from meshferry.io_formats.second_life.avatar import avatar_fit, avatar_space, bone_tables, skeleton_table
 
 CLASSIC = {f"m{part}" for part in ("Pelvis", "Torso", "Chest", "Neck", "Head")} | {

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from meshferry.io_formats.core.scene import Scene
-from meshferry.io_formats.geometry.polygons import fan_corners, with_polygons
+from meshferry.io_formats.geometry.triangles import fan_corners, with_polygons
 from meshferry.io_formats.geometry.vertices import drop_repeated_corners
 from meshferry.io_formats.second_life.avatar import skeleton_table
 from meshferry.io_formats.second_life.avatar.rigging import world_matrices

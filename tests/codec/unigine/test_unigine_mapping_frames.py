@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from meshferry.io_formats.core.scene import Mesh
-from meshferry.io_formats.geometry.tangents import vertex_tangents
+from meshferry.io_formats.geometry.normals import vertex_tangents
 from meshferry.io_formats.unigine.formats import UNIGINE_MESH
 from meshferry.io_formats.unigine.tangent_frames import decode_frames, encode_frames
 

@@ -16,8 +16,7 @@ from meshferry.io_formats.core.placement import PlacedModel
 from meshferry.io_formats.core.projects import Projects
 from meshferry.io_formats.core.scene import Layer, Mesh
 from meshferry.io_formats.encodings.fbx_files import BINARY_MAGIC, read_head
-from meshferry.io_formats.geometry.polygons import with_polygons
-from meshferry.io_formats.geometry.submeshes import part_of_slots
+from meshferry.io_formats.geometry.triangles import part_of_slots, with_polygons
 from meshferry.io_formats.unigine.mesh import checks
 from meshferry.io_formats.unigine.mesh.document import MeshFile
 from unigine_projects import asset_meta, guid, write_project

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ....core.scene import AnyArray, FloatArray
-from ....geometry.quaternions import euler_matrices, matrices_to_quaternions
+from ....geometry.transforms import euler_matrices, matrices_to_quaternions
 
 MOST = 65535
 FARTHEST = 5.0

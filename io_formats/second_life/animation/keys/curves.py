@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ....core.scene import AnyArray, Keys
-from ....geometry.quaternions import continuous_rotations
+from ....geometry.transforms import continuous_rotations
 from ..document import JointKeys, SecondLifeAnimation
 from . import codes
 from .codes import Floats

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from ....core.scene import AnyArray, Keys
-from ....geometry.quaternions import continuous_rotations
+from ....geometry.transforms import continuous_rotations
 from ...avatar.avatar_motion import AvatarMotion
 from ..document import JointKeys, SecondLifeAnimation
 from . import codes, curves, reduction

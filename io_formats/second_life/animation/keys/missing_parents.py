@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from ....core.scene import Keys, Skeleton
-from ....geometry.quaternions import continuous_rotations, inverse_rotations, rotation_product
+from ....geometry.transforms import continuous_rotations, inverse_rotations, rotation_product
 from ....passes.sample_keys import values_at
 from ...avatar import skeleton_table
 from ...avatar.avatar_motion import AvatarMotion
