@@ -8,8 +8,8 @@ from typing import Any
 
 from ..io_formats import api
 from ..io_formats.core.messages import Message
-from ..io_formats.core.projects import Projects
 from ..io_formats.partner_files import file_sets
+from ..io_formats.projects import Projects
 from . import inputs, interruption, option_arguments
 from .option_arguments import OptionTable
 from .reporting import Reporter

@@ -22,8 +22,8 @@ from .disk.special_files import read_bytes, special_kind
 from .partner_files import FileSet, file_set, levels_by_triangles
 
 if TYPE_CHECKING:
-    from .core.projects import Projects
     from .core.scene import ImportChoice, Scene
+    from .projects import Projects
 
 MOST_ERRORS = 5
 """Maximum number of broken rules that the text of an error lists."""
@@ -242,7 +242,7 @@ def files_of(scene: Scene, target: Format, options: Mapping[str, Any] | None = N
     ExportError
         The scene has nothing that such a file can hold.
     """
-    from .passes.sample_keys import with_frames  # slow to import
+    from .passes.clips import with_frames  # slow to import
 
     with _quiet_numpy():
         parts = target.files_of(scene if target.capabilities.keyed_clips else with_frames(scene), options)

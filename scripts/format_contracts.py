@@ -22,7 +22,7 @@ from meshferry.io_formats.core.messages import Message, Text
 from meshferry.io_formats.core.format import OutputFile
 from meshferry.io_formats.core.placement import NodeEdit
 from meshferry.io_formats.core.placement import Patched
-from meshferry.io_formats.core.projects import Projects
+from meshferry.io_formats.projects import Projects
 from meshferry.io_formats.core.recognition import Match, NearMiss
 from meshferry.io_formats.core.format import Values
 from meshferry.io_formats.core.scene import Scene

@@ -11,8 +11,8 @@ from ...io_formats import api
 from ...io_formats.core.errors import ExportError
 from ...io_formats.core.format import Format
 from ...io_formats.disk.reach import Reach, is_picture, report_no_pictures
-from ...io_formats.passes.adopt_clips import adopt_clips
-from ...io_formats.passes.expand_placement import shown_placement, with_single_meshes
+from ...io_formats.passes.clips import adopt_clips
+from ...io_formats.passes.placements import shown_placement, with_single_meshes
 from ...io_formats.registry import of_same_family
 from .. import interruption
 from ..scene_facts import scene_facts

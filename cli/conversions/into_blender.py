@@ -17,8 +17,8 @@ from ...io_formats.core.errors import ExportError
 from ...io_formats.core.messages import Message, counted, listed
 from ...io_formats.core.options import resolve
 from ...io_formats.disk.atomic_write import make_folder, real_place
-from ...io_formats.passes.expand_placement import expand_references, shown_placement
 from ...io_formats.passes.flatten import fit
+from ...io_formats.passes.placements import expand_references, shown_placement
 from ...io_formats.registry import by_name, labels_of
 from .. import inputs, interruption
 from ..scene_facts import scene_facts

@@ -11,8 +11,8 @@ from typing import Any
 from ...blender_data.export_options import CLIP_FILTER, EXPORT_OPTIONS
 from ...blender_data.importing.import_options import IMPORT_OPTIONS, MATERIAL_LIBRARY
 from ...io_formats.core.options import Value, resolve
-from ...io_formats.core.projects import Projects
 from ...io_formats.disk import reach
+from ...io_formats.projects import Projects
 from ...io_formats.registry import FORMATS
 from ..option_arguments import OptionTable, format_table, spell_options, values_of
 from .blend_files import ASSETS, BLEND_OPTIONS, COMPRESS, BlendSession

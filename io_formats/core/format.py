@@ -22,9 +22,9 @@ from .options import Option
 from .recognition import Match, NearMiss
 
 if TYPE_CHECKING:
+    from ..projects import Projects
     from .body_shapes import BodyShapes  # imports NumPy, too
     from .placement import NodeEdit, Patched
-    from .projects import Projects
     from .scene import Scene  # not at run time: it imports NumPy, which slows the start of commands
 
 

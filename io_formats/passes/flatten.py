@@ -13,7 +13,7 @@ from ..core.scene import AnyArray, Layer, Mesh, Node, Role, Scene
 from ..geometry import hierarchy
 from ..geometry.transforms import MIRROR, cofactors, matrices_to_quaternions, matrix_of_transform
 from ..geometry.triangles import with_corners
-from .lod import separate, without_level
+from .lods import separate, without_level
 
 Matrix = npt.NDArray[np.float64]
 _IDENTITY = ((0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0), (1.0, 1.0, 1.0))

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.messages import Message, Report, Text, counted, listed
-from ..core.projects import Projects
 from ..core.scene import Material
+from ..projects import Projects
 from .project.folders import open_folder
 from .project.guid_index import GUID_TABLE
 from .project.project import Project

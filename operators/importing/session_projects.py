@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ...blender_data.file_records import digest_of_content
 from ...blender_data.steps import Step, Steps
 from ...io_formats.api import LoadedFile, load_set, scene_of
-from ...io_formats.core.projects import Projects
+from ...io_formats.projects import Projects
 
 if TYPE_CHECKING:
     from ...io_formats.core.scene import Scene

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 import texture_oracle as oracle
 from meshferry.io_formats.core.messages import Report
-from meshferry.io_formats.core.projects import Projects
 from meshferry.io_formats.core.scene import Material
 from meshferry.io_formats.core.shading import Channel, Factor, ImageMap, Mapping, Opacity, Shading, Texture, Tint
+from meshferry.io_formats.projects import Projects
 from meshferry.io_formats.unigine.project.folders import open_project
 from meshferry.io_formats.unigine.project.textures import texture_of
 

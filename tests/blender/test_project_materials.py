@@ -36,7 +36,7 @@ def test_every_used_texture_is_shown(samples: Path, name: str) -> None:
     from meshferry.blender_data.importing.import_options import ImportOptions
     from meshferry.blender_data.importing.shading.materials import MaterialFinder
     from meshferry.io_formats.core.messages import Report
-    from meshferry.io_formats.core.projects import Projects
+    from meshferry.io_formats.projects import Projects
     from meshferry.io_formats.unigine.project.folders import open_project
     from meshferry.io_formats.unigine.project_materials import ProjectMaterials
 

@@ -20,8 +20,8 @@ from meshferry.blender_data.importing.import_request import ImportRequest
 from meshferry.io_formats import api
 from meshferry.io_formats.core.addon_files import SourceFile
 from meshferry.io_formats.core.placement import PlacedModel
-from meshferry.io_formats.core.projects import Projects
 from meshferry.io_formats.core.scene import Mesh
+from meshferry.io_formats.projects import Projects
 from meshferry.io_formats.unigine.formats import UNIGINE_MESH
 
 pytestmark = pytest.mark.needs_bpy

@@ -106,8 +106,8 @@ class _Gatherer:
 def measured_scenes(scenes: Iterable[Any]) -> Measured:
     """Measure scenes, those of all files that one became."""
     from meshferry.io_formats.passes import flatten
-    from meshferry.io_formats.passes.lod import separate
-    from meshferry.io_formats.passes.sample_keys import with_frames
+    from meshferry.io_formats.passes.clips import with_frames
+    from meshferry.io_formats.passes.lods import separate
 
     found, gatherer = Measured(), _Gatherer()
     for whole in map(with_frames, scenes):
@@ -140,14 +140,14 @@ def measured_scenes(scenes: Iterable[Any]) -> Measured:
 
 
 def _levels_in_names(scene: Any) -> set[str]:
-    from meshferry.io_formats.passes.lod import without_level
+    from meshferry.io_formats.passes.lods import without_level
 
     names = {name for node in scene.nodes if node.mesh for name in node.mesh.materials}
     return {name[len(without_level(name)) :] for name in names if without_level(name) != name} - {""}
 
 
 def _add_mesh(gatherer: _Gatherer, name: str, mesh: Any, world: np.ndarray, track: Any, joints: Any) -> None:
-    from meshferry.io_formats.passes.lod import without_level
+    from meshferry.io_formats.passes.lods import without_level
 
     corners = mesh.corner_point
     weights: dict[str, np.ndarray] = {}

@@ -10,7 +10,7 @@ import pytest
 from example_scripts import EXAMPLES, script
 from meshferry.io_formats import api
 from meshferry.io_formats.core.scene import KeyTrack, Scene
-from meshferry.io_formats.passes.sample_keys import values_at
+from meshferry.io_formats.passes.clips import values_at
 from meshferry.io_formats.second_life.animation.document import SecondLifeAnimation
 from meshferry.io_formats.second_life.animation.keys import curves, reduction
 from meshferry.io_formats.second_life.avatar import skeleton_table

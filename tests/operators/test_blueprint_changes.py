@@ -31,7 +31,7 @@ def plan(collection: Any = None) -> Any:
     import bpy
     from meshferry.blender_data.exporting.placing.placement_patch import plan_patch
     from meshferry.blender_data.steps import finish
-    from meshferry.io_formats.core.projects import Projects
+    from meshferry.io_formats.projects import Projects
 
     collection = collection or next(one for one in bpy.data.collections if one.meshferry.from_file)
     return finish(plan_patch(collection, Projects()))

@@ -616,7 +616,7 @@ def test_only_node_can_be_deleted_where_the_file_may_be_empty(tmp_path: Path, cl
     from meshferry.blender_data.exporting.placing.placement_patch import plan_patch
     from meshferry.blender_data.steps import finish
     from meshferry.io_formats.core.errors import ExportError
-    from meshferry.io_formats.core.projects import Projects
+    from meshferry.io_formats.projects import Projects
 
     bpy = clean_blender
     node = b'<node type="NodeDummy" id="5" name="lone"/>'

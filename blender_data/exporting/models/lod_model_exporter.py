@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ....io_formats.core.scene import Mesh, Node, Role, Scene
 from ....io_formats.passes import lod_names
-from ....io_formats.passes.equal_meshes import EqualMeshes
+from ....io_formats.passes.join_meshes import EqualMeshes
 from ... import names, scene_state
 from ...armature_modifiers import MESHABLE, armature_of
 from ...export_options import ExportRequest

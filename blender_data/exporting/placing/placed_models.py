@@ -11,7 +11,7 @@ import numpy as np
 
 from ....io_formats.core.placement import Matrix, ModelUse, PlacedModel, SlotUse
 from ....io_formats.core.scene import Mesh, Node, Scene, Surface
-from ....io_formats.passes.equal_meshes import EqualMeshes
+from ....io_formats.passes.join_meshes import EqualMeshes
 from ... import import_choices, names
 from ...armature_modifiers import MESHABLE, armature_of
 from ...export_options import ExportOptions

@@ -16,10 +16,10 @@ from ....io_formats.core.errors import ExportError
 from ....io_formats.core.format import Format
 from ....io_formats.core.messages import Kind, Message, Report, Text, listed
 from ....io_formats.core.placement import NodeEdit, Patched, PlacedObject, Placement, PlacementPart, edit_texts
-from ....io_formats.core.projects import Projects
 from ....io_formats.core.scene import Scene
 from ....io_formats.disk.atomic_write import replace_file
 from ....io_formats.passes.placement_changes import node_edits
+from ....io_formats.projects import Projects
 from ... import file_records, import_marks
 from ...exports_on_save import written_digest
 from ...file_records import FileRecord, digest_of_content

@@ -11,7 +11,7 @@ from ....io_formats.binary import point_cache
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.scene import Clip, KeyTrack, Skeleton, TransformTrack, VertexTrack
 from ....io_formats.disk.atomic_write import replace_file
-from ....io_formats.passes import missing_joints
+from ....io_formats.passes import clips
 from ... import import_marks, names
 from ...animation import time_line
 from ...animation.clip_sources import scene_rate
@@ -144,7 +144,7 @@ class ClipBuilder:
 
         Keys of joints that the armature lacks are applied to the bones below them.
         """
-        keys, missing = missing_joints.without_missing(keys, skeleton, [name is not None for name in bones.bones])
+        keys, missing = clips.without_missing(keys, skeleton, [name is not None for name in bones.bones])
         if missing:
             text = "'{}': the bones below move for the missing {}"
             self.job.report.change(

@@ -15,7 +15,7 @@ from ....io_formats.core.messages import Message, Text, counted, distinct, liste
 from ....io_formats.core.placement import ModelUse, PlacedModel, SlotUse
 from ....io_formats.core.scene import Mesh, Scene
 from ....io_formats.geometry.triangles import part_of_slots
-from ....io_formats.passes.lod import level_of
+from ....io_formats.passes.lods import level_of
 from ... import import_marks, names
 from ...foreign import source_import
 from ...mesh_data import mesh_edits

@@ -18,10 +18,10 @@ from ....blender_data.importing.import_options import ImportOptions
 from ....blender_data.steps import without_collection
 from ....io_formats import api
 from ....io_formats.core.errors import ExportError, MissingLibraryError
-from ....io_formats.core.projects import Projects
 from ....io_formats.core.scene import Scene
 from ....io_formats.disk.atomic_write import make_folder, replace_file
 from ....io_formats.disk.special_files import is_link, open_regular
+from ....io_formats.projects import Projects
 from ...conversions import blender_exchange, blender_formats
 from ...conversions.blend_files import BlendSession, CannotDrawError
 from ...conversions.blender_formats import BlenderFormat

@@ -15,10 +15,10 @@ from typing import Any
 
 from ....io_formats.core.errors import FormatError, refusal
 from ....io_formats.core.messages import distinct
-from ....io_formats.core.projects import Projects
 from ....io_formats.disk.file_names import PathTable
 from ....io_formats.disk.special_files import read_bytes
 from ....io_formats.partner_files import FileSet, PartnerFiles, file_set
+from ....io_formats.projects import Projects
 from ...conversions import blender_formats
 from ...conversions.blend_files import BlendSession, CannotDrawError
 from ...conversions.blender_formats import BlenderFormat

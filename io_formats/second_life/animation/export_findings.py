@@ -10,7 +10,7 @@ import numpy as np
 from ...core.errors import ExportError
 from ...core.messages import Elements, Named, Text, counted, error, listed
 from ...core.scene import Clip, Scene, Skeleton
-from ...passes.sample_keys import DEFAULT_RATE
+from ...passes.clips import DEFAULT_RATE
 from ..avatar import skeleton_table
 from ..avatar.avatar_motion import AvatarMotion
 from .document import JointKeys, SecondLifeAnimation, decode_text

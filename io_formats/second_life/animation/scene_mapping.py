@@ -14,8 +14,7 @@ from ...core.errors import ExportError
 from ...core.messages import Named, Text, counted, listed
 from ...core.options import resolve
 from ...core.scene import Clip, Keys, Playback, Scene, Skeleton
-from ...passes.clip_parts import clip_parts
-from ...passes.sample_keys import DEFAULT_RATE, values_at, with_frames
+from ...passes.clips import DEFAULT_RATE, clip_parts, values_at, with_frames
 from ..avatar import skeleton_table
 from ..avatar.avatar_motion import AvatarMotion, motion_of
 from . import document_builder, export_findings, reader, writer

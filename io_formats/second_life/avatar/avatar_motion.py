@@ -17,7 +17,7 @@ from ...geometry.transforms import (
     matrix_of_transform,
     rotation_matrices,
 )
-from ...passes.sample_keys import DEFAULT_RATE
+from ...passes.clips import DEFAULT_RATE
 from . import avatar_fit, skeleton_table
 from .rig_joints import RigJoints, bones_to_next, rig_joints
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from ...core.messages import Fix, Message
 from ...core.scene import Node
 from ...geometry.transforms import unmirrored
-from ...passes.equal_meshes import EqualMeshes
+from ...passes.join_meshes import EqualMeshes
 from .models import Model
 
 

@@ -14,8 +14,7 @@ from ...core.errors import ExportError, UnsupportedFormatError
 from ...core.messages import Text, counted, listed, of_kind
 from ...core.scene import Clip, Keys, KeyTrack, Playback, Scene
 from ...geometry.transforms import continuous_rotations, euler_matrices
-from ...passes.clip_parts import clip_parts
-from ...passes.sample_keys import DEFAULT_RATE, values_at, with_frames
+from ...passes.clips import DEFAULT_RATE, clip_parts, values_at, with_frames
 from ..animation import export_findings
 from ..animation.keys.codes import FARTHEST, Floats
 from ..animation.options import LONGEST

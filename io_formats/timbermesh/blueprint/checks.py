@@ -12,9 +12,9 @@ import numpy.typing as npt
 from ...core.errors import FormatError
 from ...core.messages import Message, Report, Text, Unresolved
 from ...core.placement import ModelUse
-from ...core.projects import Projects
 from ...core.scene import Scene
 from ...geometry.hierarchy import world_matrices
+from ...projects import Projects
 from .colliders import colliders_of
 from .document import Blueprint, Members, child_of
 from .footprint import Footprint

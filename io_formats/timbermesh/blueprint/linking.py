@@ -8,8 +8,8 @@ from typing import Any
 
 from ...core.messages import Message, distinct
 from ...core.options import resolve
-from ...core.projects import Projects
 from ...core.scene import Scene
+from ...projects import Projects
 from ..options import GAME
 from .document import Blueprint
 from .mod_files import ModFiles

@@ -12,7 +12,6 @@ from itertools import islice, takewhile
 from pathlib import Path
 
 from ...core.errors import FormatError
-from ...core.projects import Projects
 from ...disk.rooted_files import (
     LfsPointerError,
     RootedFiles,
@@ -23,6 +22,7 @@ from ...disk.rooted_files import (
     path_key,
 )
 from ...disk.special_files import read_bytes
+from ...projects import Projects
 from ..materials.game_archive import GameArchive
 from ..materials.game_folder import find_archive, mod_folder
 

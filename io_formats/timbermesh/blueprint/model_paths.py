@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 
 from ...core.errors import ExportError
 from ...core.placement import ModelUse, Placement
-from ...core.projects import Projects
+from ...projects import Projects
 from ..materials.game_folder import mod_folder
 from .mod_files import ModFiles
 

@@ -12,7 +12,7 @@ from ...core.errors import ExportError
 from ...core.messages import Report
 from ...core.options import resolve
 from ...core.scene import Clip, Joint, Scene, Skeleton
-from ...passes.clip_parts import clip_parts
+from ...passes.clips import clip_parts
 from .. import bounds
 from ..joint_tracks import flagged_frames, quantized_frames, to_tracks
 from ..mesh.options import ANIMATION_RATE, TURN

@@ -13,7 +13,7 @@ from ...core.options import MESH_FILES, resolve
 from ...core.scene import Node, Scene
 from ...passes.flatten import meshes_in_one_space
 from ...passes.join_meshes import join
-from ...passes.lod import coarser_nodes, join_levels
+from ...passes.lods import coarser_nodes, join_levels
 from .options import EXPORT_OPTIONS
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from ...core.errors import MeshferryError
 from ...core.messages import Kind, Message
 from ...core.options import resolve
-from ...core.projects import Projects
 from ...core.scene import Scene
+from ...projects import Projects
 from ..project.folders import open_project
 from ..project.options import PROJECT_FOLDER, PROJECT_MATERIALS
 from .document import MeshFile

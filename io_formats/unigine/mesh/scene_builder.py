@@ -13,7 +13,7 @@ from ...core.messages import Report, counted
 from ...core.options import resolve
 from ...geometry.normals import face_normals, unit, without_direction
 from ...geometry.vertices import weld_map
-from ...passes import lod
+from ...passes import lods
 from .. import joint_tracks, tangent_frames
 from ..skeletons import to_skeleton
 from ..turning import rotate_180
@@ -44,14 +44,14 @@ class SceneBuilder:
         mesh = _soup_mesh(document.soup, self.report) if document.version == SOUP_VERSION else self.mesh()
         node = sc.Node(name, mesh=mesh)
         if SURFACE_NAME.flag(chosen) and mesh.surfaces:
-            node.name = lod.without_level(mesh.surfaces[0].name) or name
+            node.name = lods.without_level(mesh.surfaces[0].name) or name
         self.scene.nodes.append(node)
         if document.bones:
             self.skeleton(node)
         for animation in document.animations:
             self.clip(animation, ANIMATION_RATE.number(chosen))
         if SEPARATE_LODS.flag(chosen):
-            self.scene = lod.separate(self.scene)
+            self.scene = lods.separate(self.scene)
         if TURN.flag(chosen):
             self.scene = rotate_180(self.scene)
 

@@ -10,9 +10,9 @@ from functools import cached_property
 from pathlib import Path
 
 from ...core.errors import ExportError, FormatError
-from ...core.projects import Projects
 from ...disk.rooted_files import TooManyFilesError, path_key
 from ...disk.special_files import read_bytes
+from ...projects import Projects
 from ..project.engine import BASES, engine_path
 from ..project.folders import data_folder, open_project, project_folder
 from ..project.guid_index import META

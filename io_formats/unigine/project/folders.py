@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ...core.projects import Projects
 from ...disk.rooted_files import MOST_FILES, RootedFiles
+from ...projects import Projects
 from .project import Project
 
 _MARKS = (".runtimes", "guids.db", "root_mount.umount")

@@ -13,8 +13,8 @@ from functools import cache, cached_property
 from pathlib import PurePosixPath
 from typing import Any
 
-from ...core.projects import Projects
 from ...disk.rooted_files import RootedFiles, path_key
+from ...projects import Projects
 from .metas import (
     AssetMeta,
     RuntimeMeta,

@@ -10,9 +10,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ...core.messages import Message, Report
-from ...core.projects import Projects
 from ...disk.rooted_files import RootedFiles, path_key
-from ...passes.lod import without_level
+from ...passes.lods import without_level
+from ...projects import Projects
 from .engine import engine_path
 from .guid_index import META, RUNTIMES, GuidIndex
 from .materials import MaterialLibrary, ProjectMaterial

@@ -8,8 +8,8 @@ from typing import Any
 
 from ...core.messages import Message, distinct
 from ...core.options import resolve
-from ...core.projects import Projects
 from ...core.scene import Scene
+from ...projects import Projects
 from ..project.folders import open_project
 from ..project.options import PROJECT_FOLDER, PROJECT_MATERIALS
 from ..project.project import Project

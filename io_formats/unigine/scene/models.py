@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ...core.errors import ExportError, FormatError
 from ...core.recognition import signature_text
 from ...core.scene import Scene
-from ...passes.adopt_clips import adopt_clips
+from ...passes.clips import adopt_clips
 from ..animation import reader as animation_reader
 from ..animation import scene_mapping as animation_mapping
 from ..mesh import reader as mesh_reader

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ...core.projects import Projects
 from ...core.scene import Scene
+from ...projects import Projects
 from .document import SceneFile
 from .placement_builder import PlacementBuilder
 

@@ -12,12 +12,12 @@ from ...core.errors import ExportError
 from ...core.messages import Message, Report
 from ...core.options import resolve
 from ...core.placement import ModelUse, Placement
-from ...core.projects import Projects
 from ...core.scene import Material, Mesh, Scene
 from ...disk.file_names import distinct_file_names, file_name
 from ...passes.flatten import fit
-from ...passes.lod import level_of
-from ...passes.place_nodes import placement_of_nodes
+from ...passes.lods import level_of
+from ...passes.placements import placement_of_nodes
+from ...projects import Projects
 from ..mesh import checks as mesh_checks
 from ..mesh import file_parts, mesh_builder
 from ..mesh import options as mesh_options

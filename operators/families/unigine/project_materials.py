@@ -15,7 +15,7 @@ from ....blender_data.mesh_data import surfaces
 from ....blender_data.steps import Steps, scaled
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import Report, counted
-from ....io_formats.core.projects import Projects
+from ....io_formats.projects import Projects
 from ....io_formats.unigine.formats import UNIGINE_MESH
 from ....io_formats.unigine.project.folders import open_project, project_folder
 from ....io_formats.unigine.project.options import PROJECT_FOLDER

@@ -26,8 +26,8 @@ _MORE = "".join(f'<parameter type="int" name="parameter_{number}">{number}</para
 
 def rows(rounds: int, folder: Path, mesh: Path) -> list[Row]:
     """Compare listing a project with listing its folder, and reading a mesh with and without looking for a project."""
-    from meshferry.io_formats.core.projects import Projects
     from meshferry.io_formats.disk.rooted_files import RootedFiles
+    from meshferry.io_formats.projects import Projects
     from meshferry.io_formats.unigine.project.project import Project
 
     data = folder / "project" / "data"

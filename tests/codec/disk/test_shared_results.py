@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from meshferry.io_formats.disk import locks
-from meshferry.io_formats.disk.shared_results import LONGEST_AGE, SharedResults
+from meshferry.io_formats.projects import LONGEST_AGE, SharedResults
 
 
 def shared(folder: Path) -> SharedResults:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from meshferry.io_formats.core.errors import ExportError
 from meshferry.io_formats.core.scene import Clip, Joint, Scene, Skeleton, TransformTrack
-from meshferry.io_formats.passes.adopt_clips import adopt_clips
+from meshferry.io_formats.passes.clips import adopt_clips
 
 
 def rig(name: str, bones: Sequence[str], clips: Sequence[str] = (), height: float = 0.0) -> Scene:

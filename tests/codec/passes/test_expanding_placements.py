@@ -15,7 +15,7 @@ from meshferry.io_formats.core.placement import (
     PlacementPart,
 )
 from meshferry.io_formats.core.scene import Clip, Node, Scene
-from meshferry.io_formats.passes.expand_placement import expand_references, shown_placement, with_single_meshes
+from meshferry.io_formats.passes.placements import expand_references, shown_placement, with_single_meshes
 
 
 def test_each_reference_gets_the_nodes_of_its_file() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import second_life_player as player
 from meshferry.io_formats.core.errors import ExportError
-from meshferry.io_formats.passes import sample_keys
+from meshferry.io_formats.passes import clips
 from meshferry.io_formats.second_life.animation import document_builder, reader, writer
 from meshferry.io_formats.second_life.animation.document import JointKeys, SecondLifeAnimation
 from meshferry.io_formats.second_life.animation.keys import codes, curves
@@ -52,7 +52,7 @@ def test_a_length_of_years_has_no_frames(duration: float) -> None:
     document = SecondLifeAnimation(duration=duration, joints=[JointKeys(b"mPelvis", 3, position=rows)])
     scene = SECOND_LIFE_ANIMATION.to_scene(document, "years")
     with pytest.raises(ExportError, match=r"'years' is .* long; with a key for each frame"):
-        sample_keys.with_frames(scene)
+        clips.with_frames(scene)
 
 
 def motion(times: Array, degrees: float) -> AvatarMotion:
@@ -118,7 +118,7 @@ def test_a_joint_that_was_only_moved_is_changed(has_positions: bool) -> None:
     before = reader.read(made.ARMS)
     scene = SECOND_LIFE_ANIMATION.to_scene(before, "arms")
     names = [joint.name for joint in scene.skeletons[0].joints]
-    scene.clips[0] = clip = sample_keys.sample_clip(scene.clips[0], scene, 30)
+    scene.clips[0] = clip = clips.sample_clip(scene.clips[0], scene, 30)
     elbow = next(track for track in clip.transforms if names[track.target] == "mElbowLeft")
     elbow.translation[:, 2] += 0.02
     after = SECOND_LIFE_ANIMATION.from_scene(scene, {"use_positions": has_positions})
@@ -148,7 +148,7 @@ def test_edits_of_one_frame_are_found(joint: str, amount: float, is_changed: boo
     before = reader.read(data)
     scene = SECOND_LIFE_ANIMATION.to_scene(before, "arms")
     names = [known.name for known in scene.skeletons[0].joints]
-    scene.clips[0] = clip = sample_keys.sample_clip(scene.clips[0], scene, 30)
+    scene.clips[0] = clip = clips.sample_clip(scene.clips[0], scene, 30)
     track = next(track for track in clip.transforms if names[track.target] == joint)
     if joint == "mPelvis":
         track.translation[20, 0] += amount
@@ -171,7 +171,7 @@ def test_edits_of_one_frame_are_found(joint: str, amount: float, is_changed: boo
 @pytest.mark.parametrize("channel", ["rotation", "translation"])
 def test_values_that_are_not_finite_are_refused(channel: str) -> None:
     scene = SECOND_LIFE_ANIMATION.to_scene(reader.read(made.ARMS), "arms")
-    scene.clips[0] = clip = sample_keys.sample_clip(scene.clips[0], scene, 30)
+    scene.clips[0] = clip = clips.sample_clip(scene.clips[0], scene, 30)
     getattr(clip.transforms[0], channel)[15, 0] = np.nan
     with pytest.raises(ExportError, match=r"'arms': 'mPelvis' has NaN or infinite values at 0\.50 s"):
         SECOND_LIFE_ANIMATION.from_scene(scene)
@@ -215,7 +215,7 @@ def test_constraints_of_edited_animations(chain: int, source: bytes, number: int
     ending = made.ending(*[made.constraint(chain=chain, source=source)] * number)
     data = made.header(joints=3) + arm + ending
     scene = SECOND_LIFE_ANIMATION.to_scene(reader.read(data), "arm")
-    scene.clips[0] = clip = sample_keys.sample_clip(scene.clips[0], scene, 30)
+    scene.clips[0] = clip = clips.sample_clip(scene.clips[0], scene, 30)
     unchanged = SECOND_LIFE_ANIMATION.from_scene(scene)
     assert writer.write(unchanged) == data
     clip.transforms[0].rotation[:] = (0.8, 0.6, 0, 0)
@@ -233,7 +233,7 @@ def test_edited_keys_between_frames_are_noted(fps: float, said: str) -> None:
     elbow = made.joint(b"mElbowLeft", rotation=made.keys(*rows))
     still = made.joint(b"mWristLeft", rotation=made.keys(*rows))
     scene = SECOND_LIFE_ANIMATION.to_scene(reader.read(made.header(joints=2) + elbow + still + made.ending()), "arm")
-    scene.clips[0] = clip = sample_keys.sample_clip(scene.clips[0], scene, fps)
+    scene.clips[0] = clip = clips.sample_clip(scene.clips[0], scene, fps)
     clip.transforms[0].rotation[:] = clip.transforms[0].rotation[::-1].copy()
     SECOND_LIFE_ANIMATION.from_scene(scene)
     found = [note for note in scene.report.messages if note.is_note and "lay between frames" in note]
@@ -243,6 +243,6 @@ def test_edited_keys_between_frames_are_noted(fps: float, said: str) -> None:
 @pytest.mark.parametrize("target", [SECOND_LIFE_ANIMATION, SECOND_LIFE_BVH])
 def test_clips_without_frames_are_refused(target: Any) -> None:
     scene = SECOND_LIFE_ANIMATION.to_scene(reader.read(made.ARMS), "arms")
-    scene.clips[0] = replace(sample_keys.sample_clip(scene.clips[0], scene, 30, np.empty(0)), original=b"")
+    scene.clips[0] = replace(clips.sample_clip(scene.clips[0], scene, 30, np.empty(0)), original=b"")
     with pytest.raises(ExportError, match="'arms' animates no joint of the avatar"):
         target.from_scene(scene)

@@ -16,7 +16,7 @@ from meshferry.io_formats import registry
 from meshferry.io_formats.core import scene as core_scene
 from meshferry.io_formats.core.errors import ExportError, FormatError
 from meshferry.io_formats.core.scene import Clip, Scene, Skeleton
-from meshferry.io_formats.passes import sample_keys
+from meshferry.io_formats.passes import clips
 from meshferry.io_formats.second_life.animation import document_builder, export_findings, reader, writer
 from meshferry.io_formats.second_life.animation.document import SecondLifeAnimation
 from meshferry.io_formats.second_life.animation.keys import codes, curves, reduction
@@ -101,7 +101,7 @@ def sampled(scene: Scene, fps: float) -> Clip:
         for track in clip.keys
     ]
     times = np.append(np.arange(math.ceil(clip.duration * fps - 1e-6)) / fps, clip.duration)
-    moved = sample_keys.sample_clip(replace(clip, keys=tracks), scene, fps, times)
+    moved = clips.sample_clip(replace(clip, keys=tracks), scene, fps, times)
     return replace(moved, times=times)
 
 
@@ -128,7 +128,7 @@ def test_joints_stand_where_the_viewer_has_them(folder: Path, expected: Facts) -
         document = reader.read((folder / name).read_bytes())
         scene = SECOND_LIFE_ANIMATION.to_scene(document, "motion")
         times = np.array([float(share) * document.duration for share in facts["pose"]])
-        clip = sample_keys.sample_clip(scene.clips[0], scene, 30, times)
+        clip = clips.sample_clip(scene.clips[0], scene, 30, times)
         for frame, joints in enumerate(facts["pose"].values()):
             found = places(scene.skeletons[0], clip, frame)
             for joint, place in joints.items():
@@ -228,12 +228,12 @@ def test_key_reduction_keeps_its_promise(folder: Path, expected: Facts, degrees:
             times = codes.times_of(
                 codes.time_codes_of(np.linspace(0, document.duration, 60), document.duration), document.duration
             )
-            exact = sample_keys.values_at(keys, times)[None]
+            exact = clips.values_at(keys, times)[None]
             stored = codes.rotations_of(codes.rotation_codes_of(exact[0]))[None]
             stored = np.where((stored * exact).sum(-1, keepdims=True) < 0, -stored, stored)
             finest = np.radians([0.1])
             kept = reduction.significances(exact, stored, times, finest)[0] > np.radians(degrees)
-            shown = sample_keys.values_at(core_scene.Keys(times[kept], stored[0][kept]), times)
+            shown = clips.values_at(core_scene.Keys(times[kept], stored[0][kept]), times)
             rounding = np.degrees(reduction.distances(exact[0], stored[0]).max())
             assert np.degrees(reduction.distances(shown, exact[0])).max() <= degrees + rounding + 1e-9
         assert scene.clips
@@ -294,7 +294,7 @@ def _noise(names: list[str], frames: int, rng: np.random.Generator, amount: floa
 def test_formats_with_frames() -> None:
     """A clip with keys gets frames for a format that needs them."""
     scene = SECOND_LIFE_ANIMATION.to_scene(reader.read(made.ARMS), "arms")
-    (part,) = UNIGINE_ANIMATION.files_of(sample_keys.with_frames(scene))
+    (part,) = UNIGINE_ANIMATION.files_of(clips.with_frames(scene))
     back = UNIGINE_ANIMATION.to_scene(UNIGINE_ANIMATION.from_scene(part), "arms")
     assert len(back.clips[0].transforms) == 3
 
@@ -331,7 +331,7 @@ def test_bvh_of_sixty_seconds_is_not_longer_for_the_viewer(fps: float) -> None:
     """The viewer multiplies the frame time by the number of frames in single precision."""
     scene = SECOND_LIFE_ANIMATION.to_scene(reader.read(made.ARMS), "arms")
     frames = round(60 * fps)
-    scene.clips[0] = sample_keys.sample_clip(scene.clips[0], scene, fps, np.arange(frames + 1) / fps)
+    scene.clips[0] = clips.sample_clip(scene.clips[0], scene, fps, np.arange(frames + 1) / fps)
     scene.clips[0].times = np.linspace(0.0, 60.0, frames + 1)
     text = SECOND_LIFE_BVH.write(SECOND_LIFE_BVH.from_scene(scene)).decode()
     (count,) = re.findall(r"Frames: (\d+)", text)
@@ -420,7 +420,7 @@ def test_wide_turns_between_opposite_signs_keep_their_speed() -> None:
         viewer = np.array(
             [(math.sin((1 - s) * angle) * one - math.sin(s * angle) * other) / math.sin(angle) for s in shares]
         )
-        shown = sample_keys.values_at(keys, shares * 2.0)
+        shown = clips.values_at(keys, shares * 2.0)
         assert np.degrees(reduction.distances(shown, viewer)).max() < 1.1
 
 

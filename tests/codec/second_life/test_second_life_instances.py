@@ -214,10 +214,10 @@ def test_weights_are_computed_from_one_encoding(monkeypatch: pytest.MonkeyPatch)
 def test_many_objects_are_compared_once_each(monkeypatch: pytest.MonkeyPatch) -> None:
     count = 1000
     hashed: list[object] = []
-    from meshferry.io_formats.passes import equal_meshes
+    from meshferry.io_formats.passes import join_meshes
 
-    hash_of = equal_meshes._hash_of
-    monkeypatch.setattr(equal_meshes, "_hash_of", lambda mesh: hashed.append(mesh) or hash_of(mesh))
+    hash_of = join_meshes._hash_of
+    monkeypatch.setattr(join_meshes, "_hash_of", lambda mesh: hashed.append(mesh) or hash_of(mesh))
     scene = sc.Scene("x", [sc.Node(f"n{number}", mesh=upload_scenes.box()) for number in range(count)])
     assert set(equal_models.first_equal(models_of(scene))) == {0}
     assert len(hashed) == count

@@ -17,9 +17,9 @@ from meshferry.io_formats import api, registry
 from meshferry.io_formats.core.errors import FormatError, UnsupportedFormatError
 from meshferry.io_formats.core.messages import Unresolved
 from meshferry.io_formats.core.placement import Marker, ModelUse, PlacedNode, Wire
-from meshferry.io_formats.core.projects import Projects
 from meshferry.io_formats.core.scene import Scene
 from meshferry.io_formats.disk import rooted_files
+from meshferry.io_formats.projects import Projects
 from meshferry.io_formats.timbermesh import writer
 from meshferry.io_formats.timbermesh.blueprint import merging, tree
 from meshferry.io_formats.timbermesh.blueprint.footprint import SPEC, footprint_of

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from meshferry.io_formats import api
 from meshferry.io_formats.core.placement import Marker, ModelUse, PlacedNode, PlacementPart, Wire
-from meshferry.io_formats.core.projects import Projects
 from meshferry.io_formats.core.scene import Scene
+from meshferry.io_formats.projects import Projects
 from meshferry.io_formats.timbermesh.blueprint import reader
 from meshferry.io_formats.timbermesh.blueprint.linking import placement_builder
 from meshferry.io_formats.timbermesh.blueprint.placement_builder import PlacementBuilder, matrices_in_model

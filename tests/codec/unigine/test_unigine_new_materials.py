@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from meshferry.io_formats.core.messages import Kind, Report
-from meshferry.io_formats.core.projects import Projects
 from meshferry.io_formats.core.scene import Material
 from meshferry.io_formats.core.shading import (
     Channel,
@@ -28,6 +27,7 @@ from meshferry.io_formats.core.shading import (
     Texture,
     Tint,
 )
+from meshferry.io_formats.projects import Projects
 from meshferry.io_formats.unigine.new_files.assets import NewAsset
 from meshferry.io_formats.unigine.new_files.materials import NewMaterials, material_assets
 from meshferry.io_formats.unigine.project.folders import open_folder

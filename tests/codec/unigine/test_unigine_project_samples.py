@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from meshferry.io_formats.core.projects import Projects
+from meshferry.io_formats.projects import Projects
 from meshferry.io_formats.unigine.project.folders import open_project
 from meshferry.io_formats.unigine.project.materials import MaterialRule
 from meshferry.io_formats.unigine.project.project import Project

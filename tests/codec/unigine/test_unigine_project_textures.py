@@ -10,8 +10,8 @@ import courtyard
 import pytest
 import texture_oracle as oracle
 from meshferry.io_formats.core.errors import FormatError
-from meshferry.io_formats.core.projects import Projects
 from meshferry.io_formats.core.shading import Texture
+from meshferry.io_formats.projects import Projects
 from meshferry.io_formats.unigine.project.folders import open_project
 from meshferry.io_formats.unigine.project.textures import texture_of
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from meshferry.io_formats.core.errors import FormatError
-from meshferry.io_formats.core.projects import Projects
 from meshferry.io_formats.disk.rooted_files import RootedFiles
+from meshferry.io_formats.projects import Projects
 from meshferry.io_formats.unigine.project import folders
 from meshferry.io_formats.unigine.project.graphs import parse_basemat, texture_inputs
 from meshferry.io_formats.unigine.project.materials import MaterialRule, TextureUse
@@ -368,7 +368,7 @@ def test_mounts_can_be_switched_off(tmp_path: Path) -> None:
 
 def test_projects_are_opened_once_and_again_after_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr("meshferry.io_formats.core.projects.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("meshferry.io_formats.projects.time.monotonic", lambda: now[0])
     made: list[FakeProject] = []
 
     class FakeProject:

@@ -28,8 +28,8 @@ from meshferry.io_formats.core.placement import (
     PlacementPart,
     SlotUse,
 )
-from meshferry.io_formats.core.projects import Projects
 from meshferry.io_formats.core.scene import Clip, Layer, Material, Mesh, Node, Scene
+from meshferry.io_formats.projects import Projects
 
 NODE = registry.by_name("unigine_scene")
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "windmill.timbermesh"

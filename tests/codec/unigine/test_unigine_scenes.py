@@ -11,9 +11,9 @@ import unigine_bytes
 from meshferry.io_formats import registry
 from meshferry.io_formats.core.errors import FormatError
 from meshferry.io_formats.core.placement import Camera, Light, LightKind, ModelUse, PartUse, PlacedNode, Placement
-from meshferry.io_formats.core.projects import Projects
 from meshferry.io_formats.core.recognition import Match
 from meshferry.io_formats.core.scene import Scene
+from meshferry.io_formats.projects import Projects
 from meshferry.io_formats.unigine.formats import UNIGINE_SCENE
 from meshferry.io_formats.unigine.scene import linking, models, placement_builder, reader
 from meshferry.io_formats.unigine.scene.project_links import LinkedFile

@@ -13,10 +13,10 @@ from meshferry.io_formats import api
 from meshferry.io_formats.core.addon_files import SourceObject
 from meshferry.io_formats.core.errors import FormatError
 from meshferry.io_formats.core.placement import PlacedModel
-from meshferry.io_formats.core.projects import Projects
 from meshferry.io_formats.core.scene import Layer, Mesh
 from meshferry.io_formats.encodings.fbx_files import BINARY_MAGIC, read_head
 from meshferry.io_formats.geometry.triangles import part_of_slots, with_polygons
+from meshferry.io_formats.projects import Projects
 from meshferry.io_formats.unigine.mesh import checks
 from meshferry.io_formats.unigine.mesh.document import MeshFile
 from unigine_projects import asset_meta, guid, write_project

@@ -68,7 +68,7 @@ def check_placement(placement: Any) -> None:
 def expanded_if_small(placement: Any) -> Any:
     """Return a placement with its references followed, if that gives a few nodes."""
     from meshferry.io_formats.core.placement import PartUse
-    from meshferry.io_formats.passes.expand_placement import expand_references
+    from meshferry.io_formats.passes.placements import expand_references
 
     totals: dict[int, int] = {}
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ....core.scene import Keys
-from ....passes.sample_keys import values_at
+from ....passes.clips import values_at
 from ..document import SecondLifeAnimation, decode_text
 from . import curves, reduction
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ....core.scene import Keys, Skeleton
 from ....geometry.transforms import continuous_rotations, inverse_rotations, rotation_product
-from ....passes.sample_keys import values_at
+from ....passes.clips import values_at
 from ...avatar import skeleton_table
 from ...avatar.avatar_motion import AvatarMotion
 from ..document import JointKeys, SecondLifeAnimation

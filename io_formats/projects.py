@@ -1,4 +1,4 @@
-"""Projects of target programs: folders whose files complete each other.
+"""Projects of target programs: folders whose files complete each other; results that several processes share.
 
 A session of Blender or a batch keeps one :class:`Projects`, so that the files of each project are listed only once.
 Each format defines its own kind of project.
@@ -7,6 +7,8 @@ Each format defines its own kind of project.
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
 import os
 import threading
 import time
@@ -14,11 +16,94 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
-from ..disk.shared_results import SharedResults
+from .disk import locks
+from .disk.atomic_write import replace_file
+from .disk.special_files import open_regular
 
 if TYPE_CHECKING:
-    from ..disk.reach import Reach
-    from .addon_files import SourceFile
+    from .core.addon_files import SourceFile
+    from .disk.reach import Reach
+
+
+LONGEST_AGE = 3600.0
+"""Age in seconds up to which a result is used; an older one may come from an earlier run."""
+_PATIENCE = 600.0
+"""Seconds to wait for another process that computes the same result."""
+_POLL = 0.05
+
+
+class SharedResults:
+    """Results by key, stored in a folder that is created if necessary.
+
+    Parameters
+    ----------
+    folder:
+        The folder. If files cannot be written there, each process computes its own results.
+    check:
+        Called while waiting for another process; it raises an exception to cancel.
+    """
+
+    def __init__(self, folder: Path, check: Callable[[], object]) -> None:
+        self._folder = folder
+        self._check = check
+
+    def get(self, key: str, make: Callable[[], Any]) -> Any:
+        """Return the result of ``make``, which another process may have computed already.
+
+        It must be preserved by JSON.
+        """
+        name = hashlib.sha1(key.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
+        path = self._folder / f"{name}.json"
+        lock = self._folder / f"{name}.lock"
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            held = self._wait(lock, path)
+        except OSError:
+            return make()
+        try:
+            found = _read(path)
+            if found is None:
+                found = [make()]
+                if held is not None:
+                    with contextlib.suppress(OSError, ValueError):
+                        replace_file(path, json.dumps(found).encode("ascii"))
+            return found[0]
+        finally:
+            if held is not None:
+                locks.remove(lock, held)
+
+    def _wait(self, lock: Path, path: Path) -> Any:
+        """Return the held lock, or None if the result exists or another process takes too long."""
+        end = time.monotonic() + _PATIENCE
+        while time.monotonic() < end:
+            if _is_recent(path):
+                return None
+            held = locks.hold(lock)
+            if held is not None:
+                return held
+            self._check()
+            time.sleep(_POLL)
+        return None
+
+
+def _is_recent(path: Path) -> bool:
+    try:
+        return 0 <= time.time() - os.stat(path).st_mtime < LONGEST_AGE
+    except OSError:
+        return False
+
+
+def _read(path: Path) -> list[Any] | None:
+    """Return the stored result in a list, or None if there is no recent one."""
+    if not _is_recent(path):
+        return None
+    try:
+        with os.fdopen(open_regular(path), "rb") as stream:
+            found = json.loads(stream.read())
+    except (OSError, ValueError, RecursionError):
+        return None
+    return found if isinstance(found, list) and len(found) == 1 else None
+
 
 ProjectT = TypeVar("ProjectT", bound="OpenProject")
 SourceT = TypeVar("SourceT", bound="SourceFile")
