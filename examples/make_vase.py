@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from meshferry.io_formats.api import write_scene
 from meshferry.io_formats.core.scene import Layer, Mesh, Node, Scene
-from meshferry.io_formats.mesh_serializer.formats import MESH_SERIALIZER
+from meshferry.io_formats.mesh_serializer.format import MESH_SERIALIZER
 from meshferry.io_formats.passes.join_meshes import join
 
 Floats = npt.NDArray[np.float64]

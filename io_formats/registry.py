@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from .core.errors import UnsupportedFormatError
 from .core.format import Family, Format
 from .core.recognition import Match, NearMiss, likely_text, signature_text
-from .mesh_serializer import formats as mesh_serializer
+from .mesh_serializer import format as mesh_serializer_format
 from .second_life import formats as second_life
 from .timbermesh import formats as timbermesh
 from .unigine import formats as unigine
@@ -42,7 +42,7 @@ FAMILIES: tuple[Family, ...] = (
     timbermesh.FAMILY,
     unigine.FAMILY,
     second_life.FAMILY,
-    mesh_serializer.FAMILY,
+    mesh_serializer_format.FAMILY,
     *_external_families(),
 )
 FORMATS: tuple[Format, ...] = tuple(known for family in FAMILIES for known in family.formats)

@@ -13,11 +13,39 @@ from ..core.options import resolve
 from ..core.scene import AnyArray, FloatArray, Layer, Mesh, Node, Scene, Surface
 from ..encodings.quantization import dequantise_exactly, from_biased, steps_beyond_floats
 from ..geometry.normals import repair, unit
-from ..geometry.transforms import flip_winding
+from ..geometry.transforms import Basis, flip_winding
 from ..geometry.vertices import drop_repeated_corners
 from .document import Document, Variant
-from .options import AXES, IMPORT_OPTIONS
-from .space import domain_of, to_blender, turned_domain
+from .format import AXES, IMPORT_OPTIONS
+
+_TO_BLENDER = {
+    "UNITY": Basis(order=(0, 2, 1), signs=(-1, -1, 1)),
+    "SWAP_YZ": Basis(order=(0, 2, 1), signs=(1, 1, 1)),
+}
+"""By the value of the option ``axes``. Both mirror, so winding and bitangent signs are flipped."""
+
+
+def to_blender(choice: str) -> Basis:
+    """Return the conversion from the file's axes to Blender's."""
+    return _TO_BLENDER[choice]
+
+
+def interleave_range(domain: FloatArray) -> FloatArray:
+    """Return a range (2, k), minimum and maximum, in the order of the file: (2 k,) minimum and maximum of each axis."""
+    return np.ascontiguousarray(domain.T, np.float32).reshape(-1)
+
+
+def domain_of(bounds: AnyArray) -> FloatArray:
+    """Return a file's bounds (2 k,) as a range (2, k), minimum and maximum."""
+    return np.ascontiguousarray(np.asarray(bounds, np.float32).reshape(-1, 2).T)
+
+
+def turned_domain(domain: FloatArray, basis: Basis) -> FloatArray:
+    """Return a range (2, 3) of points in other axes, exactly; negated axes exchange minimum and maximum."""
+    least, most = basis.vectors(domain)
+    back = np.array(basis.signs) < 0
+    return np.stack((np.where(back, most, least), np.where(back, least, most)))
+
 
 UV_NAME = "UVMap"
 _LEAST_DIRECTION = 0.1

@@ -13,8 +13,8 @@ from ...blender_data.exporting.triangle_counts import triangle_count
 from ...blender_data.translation_context import CONTEXT
 from ...io_formats.core.errors import ExportError
 from ...io_formats.mesh_serializer.document import MOST
-from ...io_formats.mesh_serializer.formats import MESH_SERIALIZER
-from ...io_formats.mesh_serializer.vertex_arrays import refusal_of_size
+from ...io_formats.mesh_serializer.document_builder import refusal_of_size
+from ...io_formats.mesh_serializer.format import MESH_SERIALIZER
 from ..exporting.export_files import ExportObjects
 from ..exporting.file_names import with_extension
 from ..findings.checks import CheckObject

@@ -12,7 +12,7 @@ import round_trips
 
 def exported(*objects: Any, **options: Any) -> SimpleNamespace:
     """Export objects to one file; return what it holds, and the warnings."""
-    from meshferry.io_formats.mesh_serializer.formats import MESH_SERIALIZER
+    from meshferry.io_formats.mesh_serializer.format import MESH_SERIALIZER
 
     data, said = round_trips.exported(MESH_SERIALIZER, *objects, **options)
     return SimpleNamespace(stored=made.unpack(data), said=said, data=data)

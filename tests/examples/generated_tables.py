@@ -21,7 +21,7 @@ from meshferry.blender_data.importing.import_options import IMPORT_OPTIONS
 from meshferry.io_formats.core.capabilities import ANY_NUMBER, Capabilities
 from meshferry.io_formats.core.format import Format
 from meshferry.io_formats.core.options import Option, applicable
-from meshferry.io_formats.mesh_serializer.formats import MESH_SERIALIZER
+from meshferry.io_formats.mesh_serializer.format import MESH_SERIALIZER
 from meshferry.io_formats.registry import FORMATS
 from meshferry.io_formats.second_life.formats import (
     OPENSIM_ARCHIVE,

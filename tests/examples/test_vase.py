@@ -8,7 +8,7 @@ import mesh_serializer_oracle as oracle
 import numpy as np
 from example_scripts import EXAMPLES, script
 from meshferry.io_formats import api
-from meshferry.io_formats.mesh_serializer.formats import MESH_SERIALIZER
+from meshferry.io_formats.mesh_serializer.format import MESH_SERIALIZER
 
 VASE = EXAMPLES / "vase.data"
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 from example_scripts import EXAMPLES
 from meshferry.io_formats.core.scene import Layer, Mesh, Node, Scene
-from meshferry.io_formats.mesh_serializer.formats import MESH_SERIALIZER
+from meshferry.io_formats.mesh_serializer.format import MESH_SERIALIZER
 
 Floats = npt.NDArray[np.float64]
 MESHES = 200

@@ -12,7 +12,7 @@ import pytest
 from meshferry.io_formats import api, registry
 from meshferry.io_formats.core.errors import FormatError
 from meshferry.io_formats.mesh_serializer.document import Document, Variant
-from meshferry.io_formats.mesh_serializer.formats import MESH_SERIALIZER
+from meshferry.io_formats.mesh_serializer.format import MESH_SERIALIZER
 from meshfuzz import mesh_serializer_seeds as made
 
 ROW = re.compile(r"^\| (\w+\.(?:data|bin)) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|", re.MULTILINE)

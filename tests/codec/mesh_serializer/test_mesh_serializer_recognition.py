@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 from meshferry.io_formats import registry
 from meshferry.io_formats.core.errors import FormatError, UnsupportedFormatError
-from meshferry.io_formats.mesh_serializer import near_misses
+from meshferry.io_formats.mesh_serializer import format as mesh_serializer_format
 from meshferry.io_formats.mesh_serializer.document import Variant
-from meshferry.io_formats.mesh_serializer.formats import MESH_SERIALIZER
-from meshferry.io_formats.mesh_serializer.sniffing import variant_of
+from meshferry.io_formats.mesh_serializer.format import MESH_SERIALIZER, variant_of
 from meshferry.io_formats.registry import HEAD_SIZE
 from meshferry.io_formats.unigine.formats import UNIGINE_MESH
 from meshfuzz import mesh_serializer_seeds as made
@@ -78,7 +77,7 @@ def test_marks_of_other_programs_win_over_a_length_that_fits(magic: bytes, words
 
 def test_a_recognised_file_is_not_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     """The explanation takes longer than the recognition, and a batch recognises thousands of files."""
-    monkeypatch.setattr(near_misses, "explain_near_miss", lambda *_: pytest.fail("the file is recognised"))
+    monkeypatch.setattr(mesh_serializer_format, "explain_near_miss", lambda *_: pytest.fail("the file is recognised"))
     data = struct.pack("<HHB6f", 18, 8, 1, -1, 1, -2, 2, 0, 3) + bytes(6 * (18 + 8))
     assert registry.by_content(data, len(data)) is MESH_SERIALIZER
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from meshferry.io_formats.core.scene import Layer, Mesh, Scene
-from meshferry.io_formats.mesh_serializer.formats import MESH_SERIALIZER
+from meshferry.io_formats.mesh_serializer.format import MESH_SERIALIZER
 from meshfuzz import mesh_serializer_seeds as made
 
 AXES = ("UNITY", "SWAP_YZ")

@@ -15,7 +15,7 @@ from meshferry.io_formats import api
 from meshferry.io_formats.core.errors import ExportError
 from meshferry.io_formats.core.scene import Layer, Mesh, Node, Role, Scene, Skeleton, Surface
 from meshferry.io_formats.geometry.triangles import triangle_runs
-from meshferry.io_formats.mesh_serializer.formats import MESH_SERIALIZER
+from meshferry.io_formats.mesh_serializer.format import MESH_SERIALIZER
 
 Floats = npt.NDArray[np.float32]
 

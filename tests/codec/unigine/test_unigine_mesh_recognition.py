@@ -9,7 +9,7 @@ import pytest
 from meshferry.io_formats import registry
 from meshferry.io_formats.core.errors import UnsupportedFormatError
 from meshferry.io_formats.core.format import Format
-from meshferry.io_formats.mesh_serializer.formats import MESH_SERIALIZER
+from meshferry.io_formats.mesh_serializer.format import MESH_SERIALIZER
 from meshferry.io_formats.unigine.formats import UNIGINE_ANIMATION, UNIGINE_MESH, UNIGINE_SKELETON
 
 SECOND_LIFE_MOTION = (

@@ -1,17 +1,20 @@
-"""Bytes -> document (formats page, sections 1, 5 and 7)."""
+"""Bytes <-> document (formats page, sections 1, 5 and 7)."""
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Iterator
+from itertools import accumulate
 
-from ..core.errors import FormatError, UnsupportedFormatError
+import numpy as np
+import numpy.typing as npt
+
+from ..core.errors import ExportError, FormatError, UnsupportedFormatError
 from ..core.messages import Text, counted
 from ..core.scene import AnyArray
 from ..encodings.byte_reader import ByteStream
-from . import layout
-from .document import NORMALS, TANGENTS, UVS, WEIGHTS, Document, Variant
-from .near_misses import explain_near_miss
-from .sniffing import variant_of
+from . import document as mesh_serializer_document
+from .document import MOST, NORMALS, TANGENTS, UVS, WEIGHTS, Document, Variant
+from .format import explain_near_miss, variant_of
 
 _HEAD_SIZE = 4096
 _AXES = ("X", "Y", "Z")
@@ -34,7 +37,7 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> Document:
             explain_near_miss(head, len(data)) or "This is not a mesh of Unity's MeshSerializer2"
         )
     if variant is Variant.FIRST_TEXT:
-        decoded = layout.decode_text(data)
+        decoded = mesh_serializer_document.decode_text(data)
         if decoded is None:
             raise FormatError("The file is damaged: its text has characters other than ! to 0")
         data = decoded
@@ -56,9 +59,11 @@ def _read_quantised(stream: ByteStream, variant: Variant) -> Document:
     """Read a MeshSerializer2 file, or a variant with the same vertex data."""
     name = ""
     if variant is Variant.CACHED:
-        name, start = layout.cached_name(bytes(stream.data[:_HEAD_SIZE])) or ("", 0)
+        name, start = mesh_serializer_document.cached_name(bytes(stream.data[:_HEAD_SIZE])) or ("", 0)
         stream.skip(start, "the name")
-    header = layout.Header(*layout.HEADER.unpack(stream.take(layout.HEADER.size, "the header")))
+    header = mesh_serializer_document.Header(
+        *mesh_serializer_document.HEADER.unpack(stream.take(mesh_serializer_document.HEADER.size, "the header"))
+    )
     count = header.vertices
     bounds = _bounds(stream, 3, "positions") if count else None
     document = Document(
@@ -136,7 +141,11 @@ def _read_submeshes(stream: ByteStream, count: int, vertices: int) -> tuple[list
 
 def _read_first(stream: ByteStream, variant: Variant) -> Document:
     """Read a file of version 1."""
-    header = layout.Header(*layout.FIRST_HEADER.unpack(stream.take(layout.FIRST_HEADER.size, "the header")))
+    header = mesh_serializer_document.Header(
+        *mesh_serializer_document.FIRST_HEADER.unpack(
+            stream.take(mesh_serializer_document.FIRST_HEADER.size, "the header")
+        )
+    )
     count = header.vertices
     document = Document(variant, stream.array(np.float32, (count, 3), "the positions"), np.empty((0, 3), np.int32))
     if header.format & NORMALS:
@@ -147,3 +156,72 @@ def _read_first(stream: ByteStream, variant: Variant) -> Document:
         document.uvs = stream.array(np.float32, (count, 2), "the UVs")
     document.triangles = _triangles(stream, np.int32, header.triangles, count)
     return document
+
+
+def write(document: Document) -> bytes:
+    """Encode a document. A document that was read gives the same bytes again.
+
+    Raises
+    ------
+    ExportError
+        More vertices or triangles than the counts of the file can hold.
+    """
+    if document.variant in (Variant.FIRST, Variant.FIRST_TEXT):
+        data = b"".join(_first(document))
+        return mesh_serializer_document.encode_text(data) if document.variant is Variant.FIRST_TEXT else data
+    return b"".join(_quantised(document))
+
+
+def _quantised(document: Document) -> Iterator[bytes]:
+    counts = document.submeshes
+    vertices, triangles = len(document.positions), len(document.triangles)
+    if max(vertices, triangles if counts is None else max(counts, default=0)) > MOST:
+        raise ExportError(
+            "The mesh has {:,} vertices and {:,} triangles; a file holds {:,} vertices and {:,} triangles",
+            vertices,
+            triangles,
+            MOST,
+            MOST,
+        )
+    if document.variant is Variant.CACHED:
+        yield _dotnet_string(document.name)
+    yield mesh_serializer_document.HEADER.pack(vertices, triangles if counts is None else len(counts), document.format)
+    yield _bytes(document.position_bounds, "<f4")
+    yield _bytes(document.positions, "<u2")
+    yield _bytes(document.normals, np.uint8)
+    yield _bytes(document.tangents, np.uint8)
+    yield _bytes(document.uv_bounds, "<f4")
+    yield _bytes(document.uvs, "<u2")
+    if document.joint_weights is not None:
+        record = np.empty(vertices, [("weights", "<f4", 4), ("indices", "<u2", 4)])
+        record["weights"], record["indices"] = document.joint_weights, document.joint_indices
+        yield record.tobytes()
+    if counts is None:
+        yield _bytes(document.triangles, "<u2")
+    else:
+        for count, end in zip(counts, accumulate(counts), strict=True):
+            yield count.to_bytes(2, "little") + _bytes(document.triangles[end - count : end], "<u2")
+    if document.variant is Variant.CACHED:
+        yield document.date.to_bytes(mesh_serializer_document.DATE_SIZE, "little", signed=True)
+
+
+def _first(document: Document) -> Iterator[bytes]:
+    yield mesh_serializer_document.FIRST_HEADER.pack(len(document.positions), len(document.triangles), document.format)
+    for values in (document.positions, document.normals, document.tangents, document.uvs):
+        yield _bytes(values, "<f4")
+    yield _bytes(document.triangles, "<i4")
+
+
+def _bytes(values: AnyArray | None, dtype: npt.DTypeLike) -> bytes:
+    return b"" if values is None else np.ascontiguousarray(values, dtype).tobytes()
+
+
+def _dotnet_string(text: str) -> bytes:
+    """Encode a .NET string: its length in groups of seven bits, lowest first, then UTF-8."""
+    content = text.encode("utf-8")
+    prefix = bytearray()
+    rest = len(content)
+    while rest > 127:
+        prefix.append(rest & 127 | 128)
+        rest >>= 7
+    return bytes(prefix) + bytes([rest]) + content
