@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 from meshferry.io_formats.api import write_scene
 from meshferry.io_formats.core.scene import Clip, Layer, Mesh, Node, Scene, TransformTrack, VertexTrack
-from meshferry.io_formats.timbermesh.formats import TIMBERMESH
+from meshferry.io_formats.timbermesh.model.format import TIMBERMESH
 
 Floats = npt.NDArray[np.float64]
 Vector = tuple[float, float, float]

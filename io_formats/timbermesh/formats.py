@@ -5,26 +5,7 @@ from __future__ import annotations
 from ..core.capabilities import Capabilities
 from ..core.format import Family, FileFormat, modules_of
 from .blueprint import options as blueprint_options
-from .options import EXPORT_OPTIONS
-
-TIMBERMESH = FileFormat(
-    name="timbermesh",
-    label="Timbermesh",
-    extensions=(".timbermesh", ".meshy"),
-    capabilities=Capabilities(
-        uv_layers=3,
-        color_layers=1,
-        custom_layers=True,
-        normals=True,
-        splits_vertices=True,
-        materials=True,
-        node_hierarchy=True,
-        node_clips=True,
-        vertex_clips=True,
-    ),
-    modules=modules_of(__package__),
-    export_options=EXPORT_OPTIONS,
-)
+from .model.format import TIMBERMESH
 
 
 def _places_nothing(data: bytes) -> bool:

@@ -368,7 +368,7 @@ def export(source: Any = None, **options: Any) -> Exported:
     from meshferry.blender_data.export_options import EXPORT_OPTIONS
     from meshferry.blender_data.exporting import exporter, object_selection
     from meshferry.io_formats.core.options import resolve
-    from meshferry.io_formats.timbermesh.formats import TIMBERMESH
+    from meshferry.io_formats.timbermesh.model.format import TIMBERMESH
 
     if isinstance(source, str):
         taken = object_selection.Source(source)

@@ -225,7 +225,7 @@ def test_custom_layers_come_back_in_their_own_type(name: str) -> None:
     from meshferry.blender_data.exporting import exporter, object_selection
     from meshferry.io_formats.core.options import resolve
     from meshferry.io_formats.core.scene import Layer
-    from meshferry.io_formats.timbermesh.formats import TIMBERMESH
+    from meshferry.io_formats.timbermesh.model.format import TIMBERMESH
 
     made = run(scene_of(node(mesh=quad_mesh(custom=[Layer(name, CUSTOM[name])]))))
     source = object_selection.Source("COLLECTION", made.collection)

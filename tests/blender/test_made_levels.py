@@ -198,7 +198,7 @@ def test_levels_fill_the_box_of_the_finest(keep_borders: bool) -> None:
     import bpy
     from meshferry.blender_data.export_options import ExportOptions
     from meshferry.blender_data.exporting.reading.mesh_reading import MeshReader
-    from meshferry.io_formats.timbermesh.formats import TIMBERMESH
+    from meshferry.io_formats.timbermesh.model.format import TIMBERMESH
 
     bpy.ops.mesh.primitive_ico_sphere_add(subdivisions=4, radius=2)
     bpy.context.object.data.vertices[7].co *= 1.5

@@ -30,7 +30,7 @@ from meshferry.io_formats.core.placement import (
     Wire,
 )
 from meshferry.io_formats.core.scene import Scene
-from meshferry.io_formats.timbermesh.formats import TIMBERMESH
+from meshferry.io_formats.timbermesh.model.format import TIMBERMESH
 
 pytestmark = pytest.mark.needs_bpy
 

@@ -15,8 +15,8 @@ TIMBERMESH_FILES = FAMILIES["timbermesh"]
 def write_colored(path, colors):
     """Write loose triangles whose vertices have these colours."""
     from meshferry.io_formats.core.scene import Layer, Mesh, Node, Scene
-    from meshferry.io_formats.timbermesh import document as doc
-    from meshferry.io_formats.timbermesh.formats import TIMBERMESH
+    from meshferry.io_formats.timbermesh.model import codec
+    from meshferry.io_formats.timbermesh.model.format import TIMBERMESH
 
     points = np.random.default_rng(1).permutation(3 * POINTS).reshape(-1, 3).astype(np.float32) / 64
     normals = np.tile(np.float32([0, 0, 1]), (POINTS, 1))
@@ -32,7 +32,7 @@ def write_colored(path, colors):
     (node,) = document.nodes
     properties = node.properties
     (at,) = [at for at, one in enumerate(properties) if one.name == "color"]
-    properties[at] = doc.VertexProperty.of("color", colors)
+    properties[at] = codec.VertexProperty.of("color", colors)
     path.write_bytes(TIMBERMESH.write(document))
     return path
 
@@ -79,7 +79,7 @@ def test_multiples_of_a_255th_stay_bytes(tmp_path):
 
 def test_a_color_that_is_changed_is_written(tmp_path):
     import bpy
-    from meshferry.io_formats.timbermesh.formats import TIMBERMESH
+    from meshferry.io_formats.timbermesh.model.format import TIMBERMESH
 
     path = write_colored(tmp_path / "leaf.timbermesh", any_colors())
     round_trip(TIMBERMESH_FILES, path.read_bytes(), "exact", "leaf")

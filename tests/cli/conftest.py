@@ -116,7 +116,7 @@ def write_windmill(tmp_path: Path) -> Callable[[str], Path]:
     """Write a windmill to a file below the test's folder."""
     pytest.importorskip("google.protobuf")
     from meshferry.io_formats import api
-    from meshferry.io_formats.timbermesh.formats import TIMBERMESH
+    from meshferry.io_formats.timbermesh.model.format import TIMBERMESH
 
     def write(name: str) -> Path:
         path = tmp_path / name

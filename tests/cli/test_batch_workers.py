@@ -65,7 +65,7 @@ def write_mesh(path, *names, material="Wood"):
     """Write a UNIGINE mesh, or a Timbermesh model of several objects."""
     from meshferry.io_formats import api
     from meshferry.io_formats.core.scene import Node, Scene
-    from meshferry.io_formats.timbermesh.formats import TIMBERMESH
+    from meshferry.io_formats.timbermesh.model.format import TIMBERMESH
     from meshferry.io_formats.unigine.formats import UNIGINE_MESH
 
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 import models
 import pytest
 from glb_oracle import read_glb
-from meshferry.io_formats.timbermesh import writer
+from meshferry.io_formats.timbermesh.model import codec
 from meshfuzz import timberborn_blueprint_seeds as seeds
 
 
@@ -20,7 +20,7 @@ def mod(tmp_path: Path) -> Path:
     (folder / "Shed").mkdir(parents=True)
     moving = models.mesh_node(node_animations=[models.node_animation()])
     for name in ("Shed.Model", "Stage.Model"):
-        (folder / "Shed" / f"{name}.timbermesh").write_bytes(writer.write(models.model(moving)))
+        (folder / "Shed" / f"{name}.timbermesh").write_bytes(codec.write(models.model(moving)))
     (folder / "House.blueprint.json").write_text(json.dumps(seeds.building()), "utf-8")
     (folder / "Log.blueprint.json").write_text('{"GoodSpec": {}}', "utf-8")
     (folder / "manifest.json").write_text('{"Id": "Test"}', "utf-8")

@@ -7,7 +7,7 @@ from game_folders import WINDOWS, make_game
 @pytest.fixture
 def nameless(windmill):
     """A file that the game refuses (an animation without a name) and warns about (a misspelt material)."""
-    from meshferry.io_formats.timbermesh.formats import TIMBERMESH
+    from meshferry.io_formats.timbermesh.model.format import TIMBERMESH
 
     document = TIMBERMESH.read(windmill.read_bytes())
     for node in document.nodes:
@@ -54,7 +54,7 @@ def test_records(meshferry, nameless, broken):
 
 def test_warnings_alone_are_no_failure(meshferry, windmill):
 
-    from meshferry.io_formats.timbermesh.formats import TIMBERMESH
+    from meshferry.io_formats.timbermesh.model.format import TIMBERMESH
 
     document = TIMBERMESH.read(windmill.read_bytes())
     document.nodes[0].meshes[0].material += "s"

@@ -161,7 +161,7 @@ def test_a_folder_that_is_not_there(meshferry, windmill, tmp_path, more):
 @pytest.fixture
 def surprising(windmill):
     """A file that is read with a warning: a normal that is none."""
-    from meshferry.io_formats.timbermesh.formats import TIMBERMESH
+    from meshferry.io_formats.timbermesh.model.format import TIMBERMESH
 
     document = TIMBERMESH.read(windmill.read_bytes())
     normals = document.nodes[0].find("normal")
@@ -194,7 +194,7 @@ def test_strict_writes_nothing_that_came_with_a_warning(meshferry, surprising, w
 
 def test_what_the_game_makes_of_it_is_no_loss(meshferry, windmill, tmp_path):
 
-    from meshferry.io_formats.timbermesh.formats import TIMBERMESH
+    from meshferry.io_formats.timbermesh.model.format import TIMBERMESH
 
     document = TIMBERMESH.read(windmill.read_bytes())
     document.nodes[0].meshes[0].material = "Paper.Folktails.001"
@@ -206,7 +206,7 @@ def test_what_the_game_makes_of_it_is_no_loss(meshferry, windmill, tmp_path):
 
 def test_format_options_reach_the_format(meshferry, windmill, tmp_path):
 
-    from meshferry.io_formats.timbermesh.formats import TIMBERMESH
+    from meshferry.io_formats.timbermesh.model.format import TIMBERMESH
 
     document = TIMBERMESH.read(windmill.read_bytes())
     document.nodes[0].meshes[0].material = "Paper.Folktails.001"

@@ -165,7 +165,7 @@ def install():
 def sources(meshferry, tmp_path):
     """Return files of several formats, with animations of equal and of different names."""
     from meshferry.io_formats import api
-    from meshferry.io_formats.timbermesh.formats import TIMBERMESH
+    from meshferry.io_formats.timbermesh.model.format import TIMBERMESH
 
     folder = tmp_path / "in"
     for name in ("robot", "crab"):

@@ -222,7 +222,7 @@ def test_poses_that_are_held_are_reported(meshferry, tmp_path, frames):
 @pytest.mark.needs_bpy
 def test_an_animation_in_which_nothing_moves_comes_back_from_gltf(meshferry, tmp_path):
     from meshferry.io_formats import api
-    from meshferry.io_formats.timbermesh.formats import TIMBERMESH
+    from meshferry.io_formats.timbermesh.model.format import TIMBERMESH
 
     scene = models.make_timbermesh()
     (clip,) = scene.clips

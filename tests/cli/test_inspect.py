@@ -55,10 +55,10 @@ def test_verification_compares_content(meshferry, windmill):
 
 
 def test_a_difference_is_a_failure(meshferry, windmill, monkeypatch):
-    from meshferry.io_formats.timbermesh import writer
+    from meshferry.io_formats.timbermesh.model import codec
 
-    encode = writer.write
-    monkeypatch.setattr(writer, "write", lambda document: encode(type(document)(nodes=document.nodes[:1])))
+    encode = codec.write
+    monkeypatch.setattr(codec, "write", lambda document: encode(type(document)(nodes=document.nodes[:1])))
     done = meshferry("inspect", "--verify", "--json", windmill)
     assert done.status == 1
     assert done.entries[0]["identical"] is False
@@ -125,22 +125,22 @@ def test_a_path_that_is_too_long_is_no_defect(meshferry, command):
 
 
 def test_an_error_of_the_system_is_no_defect(meshferry, windmill, monkeypatch):
-    from meshferry.io_formats.timbermesh import reader
+    from meshferry.io_formats.timbermesh.model import codec
 
     def fail(data, **options):
         raise OSError(errno.EIO, os.strerror(errno.EIO), "disk" * 100)
 
-    monkeypatch.setattr(reader, "read", fail)
+    monkeypatch.setattr(codec, "read", fail)
     assert meshferry("inspect", windmill).err == f"{windmill}: {('disk' * 100)[:200]}…: {os.strerror(errno.EIO)}\n"
 
 
 def test_a_defect_is_one_line_and_its_place_on_demand(meshferry, windmill, monkeypatch):
-    from meshferry.io_formats.timbermesh import reader
+    from meshferry.io_formats.timbermesh.model import codec
 
     def fail(data, **options):
         raise ZeroDivisionError("division\nby zero")
 
-    monkeypatch.setattr(reader, "read", fail)
+    monkeypatch.setattr(codec, "read", fail)
     done = meshferry("inspect", windmill)
     assert done.status == 1
     assert len(done.err.splitlines()) == 1

@@ -20,17 +20,17 @@ def asks_to_end(monkeypatch):
     """Return a function that sends a signal to this process when the second file is read."""
 
     def ask(name):
-        from meshferry.io_formats.timbermesh import reader
+        from meshferry.io_formats.timbermesh.model import codec
 
         calls = []
 
-        def read(data, *, original=reader.read, **options):
+        def read(data, *, original=codec.read, **options):
             calls.append(None)
             if len(calls) == 2:
                 signal.raise_signal(getattr(signal, name))
             return original(data, **options)
 
-        monkeypatch.setattr(reader, "read", read)
+        monkeypatch.setattr(codec, "read", read)
 
     return ask
 

@@ -129,12 +129,12 @@ def test_a_console_that_knows_few_letters(run_script, write_windmill, tmp_path):
 
 
 def test_an_interruption(meshferry, windmill, monkeypatch):
-    from meshferry.io_formats.timbermesh import reader
+    from meshferry.io_formats.timbermesh.model import codec
 
     def interrupt(data, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(reader, "read", interrupt)
+    monkeypatch.setattr(codec, "read", interrupt)
     done = meshferry("inspect", windmill)
     assert (done.status, done.err) == (130, "Interrupted\n")
 

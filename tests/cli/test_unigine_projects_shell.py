@@ -80,7 +80,7 @@ def test_workers_of_a_batch_know_whether_mounts_are_read(tmp_path: Path, has_mou
 
 
 def test_conversions_between_files_ignore_the_project(meshferry, lamp: Path, tmp_path: Path) -> None:
-    from meshferry.io_formats.timbermesh.formats import TIMBERMESH
+    from meshferry.io_formats.timbermesh.model.format import TIMBERMESH
 
     target = tmp_path / "out.mesh"
     assert meshferry("convert", lamp, target, "--mesh-version", "ms12").status == 0

@@ -24,8 +24,8 @@ from meshferry.io_formats.core.messages import Kind, Message
 from meshferry.io_formats.core.options import Choice, Option, resolve
 from meshferry.io_formats.disk.atomic_write import replace_file
 from meshferry.io_formats.disk.special_files import read_bytes
-from meshferry.io_formats.timbermesh import document as doc
-from meshferry.io_formats.timbermesh.formats import TIMBERMESH
+from meshferry.io_formats.timbermesh.model import codec
+from meshferry.io_formats.timbermesh.model.format import TIMBERMESH
 
 IS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
 POSIX = os.name == "posix"
@@ -460,8 +460,8 @@ def test_documents_compare_by_content() -> None:
     assert one == other
     other.nodes[0].meshes[0].indices[0] = 3
     assert one != other
-    assert doc.Mesh(np.zeros(3, np.int32)) != doc.Mesh(np.zeros(3, np.int64))  # type: ignore[arg-type]
-    assert doc.Mesh(np.zeros(3, np.int32)) != "mesh"
+    assert codec.Mesh(np.zeros(3, np.int32)) != codec.Mesh(np.zeros(3, np.int64))  # type: ignore[arg-type]
+    assert codec.Mesh(np.zeros(3, np.int32)) != "mesh"
     assert models.node_animation() == models.node_animation()
     assert models.node_animation() != models.node_animation(4)
 

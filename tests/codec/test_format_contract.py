@@ -23,7 +23,7 @@ from meshferry.io_formats.core.format import COUNTS, Format
 from meshferry.io_formats.core.scene import Scene
 from meshferry.io_formats.passes.compare_scenes import differences
 from meshferry.io_formats.registry import HEAD_SIZE
-from meshferry.io_formats.timbermesh import writer
+from meshferry.io_formats.timbermesh.model import codec
 from meshfuzz import (
     collada_seeds,
     mesh_serializer_seeds,
@@ -43,7 +43,7 @@ LARGE, FEW = 5_000, 30
 """Of larger files the first and the last bytes are tried, and a sample of those between."""
 MOST_LENGTHS, MOST_CHANGES = 900, 100
 
-NODES = [writer.serialise(models.model(node)) for node in (models.mesh_node(), models.node("#Slot#Entrance", 0))]
+NODES = [codec.serialise(models.model(node)) for node in (models.mesh_node(), models.node("#Slot#Entrance", 0))]
 LEVELS = {level: [sl.square()] for level in ("lowest_lod", "low_lod", "medium_lod", "high_lod")}
 ASSET = sl.asset({"skin": sl.skin(), "physics_convex": sl.hulls(), **LEVELS}, header={"material_list": ["wood"]})
 

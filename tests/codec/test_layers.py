@@ -82,7 +82,7 @@ def test_imports_are_found() -> None:
     found = {name for path in modules("io_formats") for name in imports(path)}
     assert "meshferry.io_formats.core.errors" in found
     assert "google.protobuf" in found
-    assert "meshferry.io_formats.timbermesh.document" in found
+    assert "meshferry.io_formats.timbermesh.model.codec" in found
 
 
 def test_io_formats_imports_neither_blender_nor_other_layers() -> None:
@@ -171,14 +171,14 @@ from load_package import load_package
 load_package()
 from meshferry.cli.main import main
 from meshferry.io_formats import registry
-from meshferry.io_formats.timbermesh.formats import TIMBERMESH
+from meshferry.io_formats.timbermesh.model.format import TIMBERMESH
 from meshferry.io_formats.core.errors import FormatError, MissingLibraryError
-from meshferry.io_formats.timbermesh import document
+from meshferry.io_formats.timbermesh.model import codec
 messages = []
 for attempt in (
     lambda: TIMBERMESH.read(b"\\x1a\\0"),
     lambda: TIMBERMESH.read(b"no file at all"),
-    lambda: TIMBERMESH.write(document.Model()),
+    lambda: TIMBERMESH.write(codec.Model()),
     lambda: TIMBERMESH.same_content(b"\\x1a\\0", b"\\x1a\\2\\x12\\0"),
 ):
     try:

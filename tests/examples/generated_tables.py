@@ -33,7 +33,7 @@ from meshferry.io_formats.second_life.formats import (
     SECOND_LIFE_UPLOAD,
 )
 from meshferry.io_formats.second_life.options import SERVER
-from meshferry.io_formats.timbermesh.formats import TIMBERMESH
+from meshferry.io_formats.timbermesh.model.format import TIMBERMESH
 from meshferry.io_formats.unigine.formats import UNIGINE_ANIMATION, UNIGINE_MESH, UNIGINE_SCENE, UNIGINE_SKELETON
 
 ROOT = Path(__file__).resolve().parent.parent.parent

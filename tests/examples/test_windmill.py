@@ -10,7 +10,7 @@ import pytest
 from example_scripts import EXAMPLES, script
 from meshferry.io_formats import api
 from meshferry.io_formats.core.scene import Node, Scene
-from meshferry.io_formats.timbermesh.formats import TIMBERMESH
+from meshferry.io_formats.timbermesh.model.format import TIMBERMESH
 
 WINDMILL = EXAMPLES / "windmill.timbermesh"
 

@@ -34,7 +34,7 @@ def make_file(tmp_path: Path) -> Callable[..., Path]:
     """Return a function that writes a Timbermesh file of a triangle for each node name."""
     from meshferry.io_formats import api
     from meshferry.io_formats.core import scene
-    from meshferry.io_formats.timbermesh.formats import TIMBERMESH
+    from meshferry.io_formats.timbermesh.model.format import TIMBERMESH
 
     def make(name: str, *nodes: str, material: str = "BaseWood_Brown.Folktails", folder: Path = tmp_path) -> Path:
         made = scene.Scene(name, [scene.Node("Root")])

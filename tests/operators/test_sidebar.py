@@ -72,7 +72,7 @@ def test_slots_are_numbered_after_the_first(lodge, clean_blender):
 
 
 def test_every_known_slot_can_be_added_and_passes_the_check(lodge, clean_blender):
-    from meshferry.io_formats.timbermesh.known_names import SLOT_KEYWORDS
+    from meshferry.io_formats.timbermesh.game_names import SLOT_KEYWORDS
 
     choices = clean_blender.ops.object.timbermesh_slot_add.get_rna_type().properties["keyword"].enum_items
     assert [choice.identifier for choice in choices] == list(SLOT_KEYWORDS)

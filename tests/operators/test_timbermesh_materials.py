@@ -241,7 +241,7 @@ def test_an_unusable_example_file_is_one_error(example: Path, clean_blender: Any
 def test_names_that_the_file_has_are_warnings_and_new_ones_errors(
     clean_blender: Any, tmp_path: Path, capfd: Any, name: str
 ) -> None:
-    from meshferry.io_formats.timbermesh.formats import TIMBERMESH
+    from meshferry.io_formats.timbermesh.model.format import TIMBERMESH
 
     bpy = clean_blender
     path = tmp_path / "windmill.timbermesh"

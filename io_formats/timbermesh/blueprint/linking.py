@@ -10,7 +10,7 @@ from ...core.messages import Message, distinct
 from ...core.options import resolve
 from ...core.scene import Scene
 from ...projects import Projects
-from ..options import GAME
+from ..model.format import GAME
 from .document import Blueprint
 from .mod_files import ModFiles
 from .options import IMPORT_OPTIONS, MOD

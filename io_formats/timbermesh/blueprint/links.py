@@ -9,9 +9,9 @@ from ...core.errors import FormatError
 from ...core.messages import Unresolved
 from ...core.placement import PlacedModel
 from ...core.scene import Scene
-from .. import reader as model_reader
-from .. import scene_mapping as model_mapping
-from ..materials.game_archive import GameArchive
+from ..game_files import GameArchive
+from ..model import codec as model_codec
+from ..model import mapping as model_mapping
 from . import reader
 from .document import BlueprintSource
 from .mod_files import ModFiles, read_file, usable_path
@@ -109,7 +109,7 @@ def placed_model(path: Path) -> PlacedModel:
 
     def read() -> Scene:
         try:
-            scene = model_mapping.to_scene(model_reader.read(read_file(path)), _model_name(path))
+            scene = model_mapping.to_scene(model_codec.read(read_file(path)), _model_name(path))
         except FormatError as problem:
             raise problem.in_file(str(path)) from None
         scene.format = _FORMAT

@@ -23,8 +23,7 @@ from ...disk.rooted_files import (
 )
 from ...disk.special_files import read_bytes
 from ...projects import Projects
-from ..materials.game_archive import GameArchive
-from ..materials.game_folder import find_archive, mod_folder
+from ..game_files import GameArchive, find_archive, mod_folder
 
 _MOST_FILES = 200_000
 """Largest number of files of a mod that are listed."""

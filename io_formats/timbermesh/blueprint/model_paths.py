@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 from ...core.errors import ExportError
 from ...core.placement import ModelUse, Placement
 from ...projects import Projects
-from ..materials.game_folder import mod_folder
+from ..game_files import mod_folder
 from .mod_files import ModFiles
 
 _ENDING = ".timbermesh"

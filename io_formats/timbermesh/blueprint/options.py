@@ -6,7 +6,7 @@ import os
 
 from ...core.errors import MeshferryError
 from ...core.options import Option
-from ..options import GAME
+from ..model.format import GAME
 
 
 def _require_folder(path: str) -> None:

@@ -8,7 +8,7 @@ import bpy
 from ....blender_data.importing.placing.node_objects import OWNER
 from ....blender_data.translation_context import CONTEXT
 from ....io_formats.core.messages import counted
-from ....io_formats.timbermesh.formats import TIMBERMESH
+from ....io_formats.timbermesh.model.format import TIMBERMESH
 from ...findings.finding_list import draw_findings
 from ...layouts import button, draw_rest, property_column, sidebar_panel
 from ...sidebar import draw_wrapped

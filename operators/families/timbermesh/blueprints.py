@@ -20,7 +20,8 @@ from ....io_formats.timbermesh.blueprint import transforms
 from ....io_formats.timbermesh.blueprint.links import placed_model
 from ....io_formats.timbermesh.blueprint.model_paths import model_path
 from ....io_formats.timbermesh.blueprint.options import MOD
-from ....io_formats.timbermesh.formats import TIMBERBORN_BLUEPRINT, TIMBERMESH
+from ....io_formats.timbermesh.formats import TIMBERBORN_BLUEPRINT
+from ....io_formats.timbermesh.model.format import TIMBERMESH
 from ...importing.import_base import select_only
 from ...importing.session_projects import session_projects
 from ...layouts import IN_OBJECT_MODE, button, path_property, requires

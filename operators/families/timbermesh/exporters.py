@@ -14,7 +14,7 @@ from ....io_formats.core.errors import ExportError
 from ....io_formats.core.messages import Report, Text, counted, listed
 from ....io_formats.disk.file_names import cautious_key
 from ....io_formats.disk.file_sets import write_outputs
-from ....io_formats.timbermesh.formats import TIMBERMESH
+from ....io_formats.timbermesh.model.format import TIMBERMESH
 from ...exporting.export_base import ExportScene, encode_steps, file_steps, refuse_existing
 from ...exporting.export_dialog import named_collection
 from ...exporting.export_files import draw_file_names

@@ -13,9 +13,9 @@ from ....blender_data.importing.shading.materials import MaterialFinder
 from ....blender_data.names import name_in_file
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import Text, counted, joined
-from ....io_formats.timbermesh.materials.game_folder import EXAMPLE_MODELS, find_example_models
-from ....io_formats.timbermesh.materials.material_names import MaterialNames, material_names
-from ....io_formats.timbermesh.options import GAME
+from ....io_formats.timbermesh.game_files import EXAMPLE_MODELS, find_example_models
+from ....io_formats.timbermesh.game_names import MaterialNames, material_names
+from ....io_formats.timbermesh.model.format import GAME
 from ...findings.finding_fixes import rename_material
 from ...layouts import IS_EDITABLE, requires
 from ...preferences import preferred_path

@@ -7,7 +7,7 @@ from bpy.props import BoolProperty, EnumProperty, StringProperty
 from mathutils import Matrix
 
 from ....blender_data.names import MARK, set_own_node
-from ....io_formats.timbermesh.known_names import SLOT_KEYWORDS
+from ....io_formats.timbermesh.game_names import SLOT_KEYWORDS
 from ...importing.import_base import select_only
 from ...layouts import IN_OBJECT_MODE, property_column, requires
 from ...reporting import inform, refuse, warn

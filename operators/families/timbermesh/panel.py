@@ -6,9 +6,8 @@ import bpy
 
 from ....blender_data.names import MARK
 from ....blender_data.translation_context import CONTEXT
-from ....io_formats.timbermesh.formats import TIMBERMESH
-from ....io_formats.timbermesh.materials.game_folder import find_example_models
-from ....io_formats.timbermesh.options import GAME
+from ....io_formats.timbermesh.game_files import find_example_models
+from ....io_formats.timbermesh.model.format import GAME, TIMBERMESH
 from ...findings.finding_list import draw_findings
 from ...layouts import button, property_column, sidebar_panel
 from ...object_tools.mesh_normals import has_free_normals

@@ -11,7 +11,7 @@ import bpy
 import numpy as np
 from meshferry.io_formats.core.scene import Layer, Mesh, Node, Scene
 from meshferry.io_formats.timbermesh.blueprint.transforms import to_channels
-from meshferry.io_formats.timbermesh.formats import TIMBERMESH
+from meshferry.io_formats.timbermesh.model.format import TIMBERMESH
 
 from . import models
 from .measure import Row, Task, in_turns, ratio_row

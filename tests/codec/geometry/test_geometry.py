@@ -22,7 +22,7 @@ from meshferry.io_formats.geometry.transforms import (
     rotated_xyzw,
     unit_quaternions,
 )
-from meshferry.io_formats.timbermesh.space import BLENDER_TO_FILE, FILE_TO_BLENDER
+from meshferry.io_formats.timbermesh.model.codec import BLENDER_TO_FILE, FILE_TO_BLENDER
 
 # The page, section 3: "the map A has rows (-1,0,0), (0,0,1), (0,-1,0)".
 A = np.array([[-1.0, 0, 0], [0, 0, 1], [0, -1, 0]])

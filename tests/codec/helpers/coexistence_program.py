@@ -50,7 +50,7 @@ def main() -> None:
 
     load_package()
     from meshferry.io_formats.core.errors import FormatError
-    from meshferry.io_formats.timbermesh.formats import TIMBERMESH
+    from meshferry.io_formats.timbermesh.model.format import TIMBERMESH
 
     documents = {name: TIMBERMESH.read(Path(name).read_bytes()) for name in given["files"]}
     import google.protobuf

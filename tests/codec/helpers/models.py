@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from meshferry.io_formats.core import scene as sc
-from meshferry.io_formats.timbermesh import document as doc
+from meshferry.io_formats.timbermesh.model import codec
 
 IDENTITY: dict[str, Any] = {
     "position": (0.0, 0.0, 0.0),
@@ -16,36 +16,36 @@ IDENTITY: dict[str, Any] = {
 }
 
 
-def node(name: str = "Root", parent: int = -1, **fields: Any) -> doc.Node:
+def node(name: str = "Root", parent: int = -1, **fields: Any) -> codec.Node:
     """Return a node with a whole transform and the empty properties that the official exporter writes."""
     fields.setdefault("properties", [])
-    return doc.Node(parent=parent, name=name, **(IDENTITY | fields))
+    return codec.Node(parent=parent, name=name, **(IDENTITY | fields))
 
 
-def vertex_properties(count: int = 4) -> list[doc.VertexProperty]:
+def vertex_properties(count: int = 4) -> list[codec.VertexProperty]:
     """Return a flat fan on the floor of file space: normals up, tangents along X."""
     angle = np.linspace(0, 1.5 * np.pi, count)
     positions = np.column_stack((np.cos(angle), np.zeros(count), -np.sin(angle)))
     uv = positions[:, [0, 2]] * 0.5 + 0.5
     return [
-        doc.VertexProperty.of("position", positions.astype(np.float32)),
-        doc.VertexProperty.of("normal", np.tile(np.float32([0, 1, 0]), (count, 1))),
-        doc.VertexProperty.of("tangent", np.tile(np.float32([1, 0, 0, -1]), (count, 1))),
-        doc.VertexProperty.of("uv0", uv.astype(np.float32)),
+        codec.VertexProperty.of("position", positions.astype(np.float32)),
+        codec.VertexProperty.of("normal", np.tile(np.float32([0, 1, 0]), (count, 1))),
+        codec.VertexProperty.of("tangent", np.tile(np.float32([1, 0, 0, -1]), (count, 1))),
+        codec.VertexProperty.of("uv0", uv.astype(np.float32)),
     ]
 
 
-def mesh_node(name: str = "Root", parent: int = -1, **fields: Any) -> doc.Node:
+def mesh_node(name: str = "Root", parent: int = -1, **fields: Any) -> codec.Node:
     """Return a node with two triangles over four vertices."""
     given: dict[str, Any] = {
         "vertex_count": 4,
         "properties": vertex_properties(),
-        "meshes": [doc.Mesh(np.array([0, 1, 2, 0, 2, 3], np.int32), "BaseWood_Brown.Folktails")],
+        "meshes": [codec.Mesh(np.array([0, 1, 2, 0, 2, 3], np.int32), "BaseWood_Brown.Folktails")],
     }
     return node(name, parent, **(given | fields))
 
 
-def node_animation(frames: int = 3, name: str = "Default", **fields: Any) -> doc.NodeAnimation:
+def node_animation(frames: int = 3, name: str = "Default", **fields: Any) -> codec.NodeAnimation:
     given: dict[str, Any] = {
         "name": name,
         "framerate": 24.0,
@@ -54,30 +54,32 @@ def node_animation(frames: int = 3, name: str = "Default", **fields: Any) -> doc
         "scales": np.ones((frames, 3), np.float32),
         "present": np.ones((frames, 3), bool),
     }
-    return doc.NodeAnimation(**(given | fields))
+    return codec.NodeAnimation(**(given | fields))
 
 
 def vertex_animation(
     frames: int = 3, moving: int = 4, vertices: int = 4, name: str = "Default", **fields: Any
-) -> doc.VertexAnimation:
+) -> codec.VertexAnimation:
     made = []
     for frame in range(frames):
         offsets = np.full((vertices, 3), frame * 0.25, np.float32)
         rotations = np.tile(np.float32([0, 0, 0, 1]), (vertices, 1))
         made.append(
-            doc.VertexAnimationFrame(
-                [doc.VertexProperty.of("offset", offsets), doc.VertexProperty.of("rotation", rotations)]
+            codec.VertexAnimationFrame(
+                [codec.VertexProperty.of("offset", offsets), codec.VertexProperty.of("rotation", rotations)]
             )
         )
     given: dict[str, Any] = {"name": name, "framerate": 24.0, "animated_vertex_count": moving, "frames": made}
-    return doc.VertexAnimation(**(given | fields))
+    return codec.VertexAnimation(**(given | fields))
 
 
-def model(*nodes: doc.Node) -> doc.Model:
-    return doc.Model(nodes=list(nodes) or [mesh_node()])
+def model(*nodes: codec.Node) -> codec.Model:
+    return codec.Model(nodes=list(nodes) or [mesh_node()])
 
 
-def replaced(node: doc.Node, name: str, change: Callable[[doc.VertexProperty], doc.VertexProperty | None]) -> doc.Node:
+def replaced(
+    node: codec.Node, name: str, change: Callable[[codec.VertexProperty], codec.VertexProperty | None]
+) -> codec.Node:
     """Put one vertex property of a node through ``change``; None takes it away."""
     properties = []
     for found in node.properties:
@@ -88,9 +90,9 @@ def replaced(node: doc.Node, name: str, change: Callable[[doc.VertexProperty], d
     return node
 
 
-def with_values(node: doc.Node, name: str, values: Any) -> doc.Node:
+def with_values(node: codec.Node, name: str, values: Any) -> codec.Node:
     """Give a vertex property other float32 values."""
-    new = doc.VertexProperty.of(name, np.asarray(values, np.float32))
+    new = codec.VertexProperty.of(name, np.asarray(values, np.float32))
     if node.find(name) is None:
         node.properties.append(new)
         return node

@@ -20,13 +20,13 @@ from meshferry.io_formats.core.placement import Marker, ModelUse, PlacedNode, Wi
 from meshferry.io_formats.core.scene import Scene
 from meshferry.io_formats.disk import rooted_files
 from meshferry.io_formats.projects import Projects
-from meshferry.io_formats.timbermesh import writer
 from meshferry.io_formats.timbermesh.blueprint import merging, tree
 from meshferry.io_formats.timbermesh.blueprint.footprint import SPEC, footprint_of
 from meshferry.io_formats.timbermesh.blueprint.merging import Merger
 from meshferry.io_formats.timbermesh.blueprint.mod_files import usable_path
 from meshferry.io_formats.timbermesh.blueprint.numbers import Numbers
 from meshferry.io_formats.timbermesh.formats import TIMBERBORN_BLUEPRINT
+from meshferry.io_formats.timbermesh.model import codec
 from meshfuzz import timberborn_blueprint_seeds as seeds
 from meshfuzz.timberborn_blueprint_seeds import nested, part
 
@@ -486,7 +486,7 @@ def test_a_blueprint_that_places_nothing_is_read_and_said(save: Save) -> None:
 def square(low: float, high: float) -> bytes:
     """Return a model with a square that reaches from ``low`` to ``high`` in X and Z of the game."""
     corners = np.array([[low, 0, low], [high, 0, low], [high, 0, high], [low, 0, high]], np.float32)
-    return writer.write(models.model(models.with_values(models.mesh_node(), "position", corners)))
+    return codec.write(models.model(models.with_values(models.mesh_node(), "position", corners)))
 
 
 def findings(path: Path) -> dict[str, str]:

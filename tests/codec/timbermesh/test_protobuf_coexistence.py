@@ -13,7 +13,7 @@ from typing import Any
 import models
 import oracle
 import pytest
-from meshferry.io_formats.timbermesh.formats import TIMBERMESH
+from meshferry.io_formats.timbermesh.model.format import TIMBERMESH
 
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = ROOT / "tests" / "codec" / "helpers" / "coexistence_program.py"
@@ -120,7 +120,7 @@ from load_package import load_package
 sys.path.insert(0, sys.argv[1])
 load_package()
 from meshferry.io_formats.core.errors import MissingLibraryError
-from meshferry.io_formats.timbermesh.formats import TIMBERMESH
+from meshferry.io_formats.timbermesh.model.format import TIMBERMESH
 try:
     TIMBERMESH.read(b"")
 except MissingLibraryError as problem:

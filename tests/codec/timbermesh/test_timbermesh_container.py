@@ -13,14 +13,13 @@ import oracle
 import pytest
 from meshferry.io_formats import registry
 from meshferry.io_formats.core.errors import FormatError, UnsupportedFormatError
-from meshferry.io_formats.timbermesh import writer
-from meshferry.io_formats.timbermesh.formats import TIMBERMESH
-from meshferry.io_formats.timbermesh.wire import container
+from meshferry.io_formats.timbermesh.model import codec, container
+from meshferry.io_formats.timbermesh.model.format import TIMBERMESH
 
 
 @pytest.fixture(scope="module")
 def message() -> bytes:
-    return writer.serialise(models.model(models.mesh_node(), models.node("#Slot#Entrance", 0)))
+    return codec.serialise(models.model(models.mesh_node(), models.node("#Slot#Entrance", 0)))
 
 
 def raw_deflate(content: bytes, level: int = 6) -> bytes:

@@ -8,19 +8,19 @@ import models
 import numpy as np
 import pytest
 from meshferry.io_formats.core.messages import Kind, Message, errors_of, warnings_of
-from meshferry.io_formats.timbermesh import document as doc
-from meshferry.io_formats.timbermesh.formats import TIMBERMESH
-from meshferry.io_formats.timbermesh.materials.material_names import material_names
+from meshferry.io_formats.timbermesh.game_names import material_names
+from meshferry.io_formats.timbermesh.model import codec
+from meshferry.io_formats.timbermesh.model.format import TIMBERMESH
 from models import mesh_node, model, node, node_animation, replaced, vertex_animation, with_values
 
 NAN = float("nan")
 
 
-def findings(*nodes: doc.Node) -> list[Message]:
+def findings(*nodes: codec.Node) -> list[Message]:
     return TIMBERMESH.check(model(*nodes))
 
 
-def only(*nodes: doc.Node) -> Message:
+def only(*nodes: codec.Node) -> Message:
     found = findings(*nodes)
     assert len(found) == 1, [str(one) for one in found]
     return found[0]
@@ -54,14 +54,14 @@ def test_severities_are_sorted_out() -> None:
 
 
 def test_nothing_at_all() -> None:
-    (found,) = TIMBERMESH.check(doc.Model())
+    (found,) = TIMBERMESH.check(codec.Model())
     assert (found.kind, str(found)) == (Kind.ERROR, "the model has no nodes")
 
 
-def changed(name: str, **fields: Any) -> doc.Node:
+def changed(name: str, **fields: Any) -> codec.Node:
     """Return the mesh node with one vertex property changed."""
 
-    def change(found: doc.VertexProperty) -> doc.VertexProperty:
+    def change(found: codec.VertexProperty) -> codec.VertexProperty:
         for field, value in fields.items():
             setattr(found, field, value)
         return found
@@ -69,35 +69,35 @@ def changed(name: str, **fields: Any) -> doc.Node:
     return replaced(mesh_node(), name, change)
 
 
-def without(name: str) -> doc.Node:
+def without(name: str) -> codec.Node:
     return replaced(mesh_node(), name, lambda _: None)
 
 
-def bad_frames(*properties: doc.VertexProperty) -> doc.Node:
+def bad_frames(*properties: codec.VertexProperty) -> codec.Node:
     return mesh_node(vertex_animations=[vertex_animation(frames=0)]) if not properties else _with_frame(*properties)
 
 
-def _with_frame(*properties: doc.VertexProperty) -> doc.Node:
+def _with_frame(*properties: codec.VertexProperty) -> codec.Node:
     animation = vertex_animation(frames=2)
     animation.frames[1].properties = list(properties)
     return mesh_node(vertex_animations=[animation])
 
 
-def offset(rows: int, value: float = 0.0) -> doc.VertexProperty:
-    return doc.VertexProperty.of("offset", np.full((rows, 3), value, np.float32))
+def offset(rows: int, value: float = 0.0) -> codec.VertexProperty:
+    return codec.VertexProperty.of("offset", np.full((rows, 3), value, np.float32))
 
 
-def rotation(rows: int) -> doc.VertexProperty:
-    return doc.VertexProperty.of("rotation", np.zeros((rows, 4), np.float32))
+def rotation(rows: int) -> codec.VertexProperty:
+    return codec.VertexProperty.of("rotation", np.zeros((rows, 4), np.float32))
 
 
-ERRORS: list[tuple[str, doc.Node, str]] = [
+ERRORS: list[tuple[str, codec.Node, str]] = [
     # section 8: material names are the game's own affair; the rest of its table in order
     ("short position", changed("position", data=bytes(47)), "'position' is shorter than its 4 vertices"),
     ("short normal", changed("normal", data=b""), "'normal' is shorter"),
     ("short uv", changed("uv0", data=bytes(31)), "'uv0' is shorter"),
     ("no position", without("position"), "its vertices have no position"),
-    ("wrong type", changed("normal", scalar_type=doc.ScalarType.FLOAT64), "not 3 × float32"),
+    ("wrong type", changed("normal", scalar_type=codec.ScalarType.FLOAT64), "not 3 × float32"),
     ("wrong dimension", changed("uv0", dimension=4), "not 2 × float32"),
     (
         "NaN position",
@@ -112,17 +112,17 @@ ERRORS: list[tuple[str, doc.Node, str]] = [
     ("negative vertex count", mesh_node(vertex_count=-1, meshes=[]), "its vertex count is -1"),
     (
         "index beyond",
-        mesh_node(meshes=[doc.Mesh(np.array([0, 1, 4], np.int32), "Dirt")]),
+        mesh_node(meshes=[codec.Mesh(np.array([0, 1, 4], np.int32), "Dirt")]),
         "vertices that do not exist",
     ),
     (
         "negative index",
-        mesh_node(meshes=[doc.Mesh(np.array([0, 1, -1], np.int32), "Dirt")]),
+        mesh_node(meshes=[codec.Mesh(np.array([0, 1, -1], np.int32), "Dirt")]),
         "vertices that do not exist",
     ),
     (
         "no triangle list",
-        mesh_node(meshes=[doc.Mesh(np.array([0, 1], np.int32), "Dirt")]),
+        mesh_node(meshes=[codec.Mesh(np.array([0, 1], np.int32), "Dirt")]),
         "2 indices are not a multiple",
     ),
     ("parent beyond", mesh_node(parent=1), "its parent 1 does not exist"),
@@ -175,34 +175,34 @@ ERRORS: list[tuple[str, doc.Node, str]] = [
 
 
 @pytest.mark.parametrize(("broken", "said"), [row[1:] for row in ERRORS], ids=[row[0] for row in ERRORS])
-def test_errors(broken: doc.Node, said: str) -> None:
+def test_errors(broken: codec.Node, said: str) -> None:
     found = only(broken)
     assert found.kind is Kind.ERROR
     assert said in found.message
     assert broken.name in found.item
 
 
-def named(material: str) -> doc.Node:
-    return mesh_node(meshes=[doc.Mesh(np.array([0, 1, 2], np.int32), material)])
+def named(material: str) -> codec.Node:
+    return mesh_node(meshes=[codec.Mesh(np.array([0, 1, 2], np.int32), material)])
 
 
-def slot(name: str) -> tuple[doc.Node, doc.Node]:
+def slot(name: str) -> tuple[codec.Node, codec.Node]:
     return mesh_node(), node(name, 0)
 
 
 MANY = 16_385
 
 
-def _many_vertices() -> doc.Node:
+def _many_vertices() -> codec.Node:
     animation = vertex_animation(1, MANY, MANY)
     properties = models.vertex_properties(MANY)
     return mesh_node(vertex_count=MANY, properties=properties, vertex_animations=[animation])
 
 
-WARNINGS: list[tuple[str, tuple[doc.Node, ...], str]] = [
+WARNINGS: list[tuple[str, tuple[codec.Node, ...], str]] = [
     ("empty leaf", (mesh_node(), node("Middle", 0)), "the game deletes it"),
     ("no normals", (without("normal"),), "will look unlit"),
-    ("no triangles", (mesh_node(meshes=[doc.Mesh(np.empty(0, np.int32), "Dirt")]),), "it has no triangles"),
+    ("no triangles", (mesh_node(meshes=[codec.Mesh(np.empty(0, np.int32), "Dirt")]),), "it has no triangles"),
     (
         "second property of a name",
         (mesh_node(properties=[*models.vertex_properties(), models.vertex_properties()[0]]),),
@@ -212,7 +212,7 @@ WARNINGS: list[tuple[str, tuple[doc.Node, ...], str]] = [
         "several materials move",
         (
             mesh_node(
-                meshes=[doc.Mesh(np.array([0, 1, 2], np.int32), name) for name in ("Dirt", "Water")],
+                meshes=[codec.Mesh(np.array([0, 1, 2], np.int32), name) for name in ("Dirt", "Water")],
                 vertex_animations=[vertex_animation()],
             ),
         ),
@@ -236,7 +236,7 @@ WARNINGS: list[tuple[str, tuple[doc.Node, ...], str]] = [
 
 
 @pytest.mark.parametrize(("nodes", "said"), [row[1:] for row in WARNINGS], ids=[row[0] for row in WARNINGS])
-def test_warnings(nodes: tuple[doc.Node, ...], said: str) -> None:
+def test_warnings(nodes: tuple[codec.Node, ...], said: str) -> None:
     found = only(*nodes)
     assert found.kind is Kind.WARNING
     assert said in found.message
@@ -276,7 +276,7 @@ def test_leaf_rules() -> None:
     assert findings(node("Root")) == []
     assert findings(node("Root"), node("Inner", 0), mesh_node("Leaf", 1)) == []
     assert findings(node("Root"), node("#Leaf", 0)) == []
-    hollow = mesh_node("Hollow", 0, meshes=[doc.Mesh(np.empty(0, np.int32), "")])
+    hollow = mesh_node("Hollow", 0, meshes=[codec.Mesh(np.empty(0, np.int32), "")])
     assert any("deletes it" in str(found) for found in findings(node("Root"), hollow))
 
 
@@ -295,9 +295,9 @@ def test_longer_frames_and_properties_are_fine() -> None:
 def test_checks_take_any_readable_document() -> None:
     wild = mesh_node(
         vertex_count=-5,
-        properties=[doc.VertexProperty("position", 99, -3, b"12345"), doc.VertexProperty("offset")],
+        properties=[codec.VertexProperty("position", 99, -3, b"12345"), codec.VertexProperty("offset")],
         vertex_animations=[vertex_animation(moving=-7)],
-        meshes=[doc.Mesh(np.array([-1], np.int32), "")],
+        meshes=[codec.Mesh(np.array([-1], np.int32), "")],
     )
     assert len(errors_of(findings(wild))) >= 3
     TIMBERMESH.to_scene(model(wild), "x")

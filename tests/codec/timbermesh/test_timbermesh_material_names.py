@@ -14,19 +14,17 @@ import pytest
 from game_folders import COLLECTIONS, MACOS, WINDOWS, blueprint, make_game, make_mod
 from meshferry.io_formats.core.errors import FormatError
 from meshferry.io_formats.core.messages import Fix, Message, Report
-from meshferry.io_formats.timbermesh import document as doc
-from meshferry.io_formats.timbermesh.formats import TIMBERMESH
-from meshferry.io_formats.timbermesh.known_names import FACTIONS
-from meshferry.io_formats.timbermesh.materials.game_folder import find_archive, find_example_models
-from meshferry.io_formats.timbermesh.materials.material_collections import game_collections, mod_collections
-from meshferry.io_formats.timbermesh.materials.material_names import material_names
+from meshferry.io_formats.timbermesh.game_files import find_archive, find_example_models
+from meshferry.io_formats.timbermesh.game_names import FACTIONS, game_collections, material_names, mod_collections
+from meshferry.io_formats.timbermesh.model import codec
+from meshferry.io_formats.timbermesh.model.format import TIMBERMESH
 from models import mesh_node, model
 
 ENTRY = "MaterialCollections/MaterialCollection.Folktails.blueprint.json"
 
 
 def checked(names: list[str], game: Path | str = "", file: Path | None = None) -> list[Message]:
-    meshes = [doc.Mesh(np.array([0, 1, 2], np.int32), name) for name in names]
+    meshes = [codec.Mesh(np.array([0, 1, 2], np.int32), name) for name in names]
     return TIMBERMESH.check(model(mesh_node(meshes=meshes)), {"game": str(game)}, file)
 
 
@@ -247,9 +245,9 @@ def test_broken_files_of_a_mod_are_warnings(tmp_path: Path) -> None:
 
 
 def test_a_large_mod_is_searched_up_to_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from meshferry.io_formats.timbermesh.materials import material_collections
+    from meshferry.io_formats.timbermesh import game_names
 
-    monkeypatch.setattr(material_collections, "_MOST_ENTRIES", 20)
+    monkeypatch.setattr(game_names, "_MOST_ENTRIES", 20)
     models = make_mod(tmp_path / "mod", Mine=blueprint("Mine", ["Glass"]))
     for number in range(30):
         (models / f"{number}.txt").touch()

@@ -9,15 +9,14 @@ import numpy as np
 import oracle
 import pytest
 from meshferry.io_formats.core.errors import FormatError
-from meshferry.io_formats.timbermesh import document as doc
-from meshferry.io_formats.timbermesh import writer
-from meshferry.io_formats.timbermesh.formats import TIMBERMESH
+from meshferry.io_formats.timbermesh.model import codec
+from meshferry.io_formats.timbermesh.model.format import TIMBERMESH
 from oracle import chunk, floats, packed, real, scalar, tag, varint
 
 ROOT = scalar(1, -1) + chunk(2, "Root")
 
 
-def read_node(content: bytes) -> doc.Node:
+def read_node(content: bytes) -> codec.Node:
     """Read a file of one root node with these further fields."""
     message = chunk(3, ROOT + content)
     document = TIMBERMESH.read(oracle.deflate(message))
@@ -25,7 +24,7 @@ def read_node(content: bytes) -> doc.Node:
     return document.nodes[0]
 
 
-def read_mesh(content: bytes) -> doc.Mesh:
+def read_mesh(content: bytes) -> codec.Mesh:
     """Read a mesh; its indices must be those that protobuf reads."""
     mesh = read_node(chunk(8, content)).meshes[0]
     assert mesh.indices.tolist() == list(oracle.parse(content, "Mesh").indices)
@@ -34,7 +33,7 @@ def read_mesh(content: bytes) -> doc.Mesh:
 
 def test_negative_parent_is_a_ten_byte_varint() -> None:
     assert scalar(1, -1) == bytes.fromhex("08 ff ff ff ff ff ff ff ff ff 01")
-    written = writer.serialise(models.model(models.node("Root")))
+    written = codec.serialise(models.model(models.node("Root")))
     assert bytes.fromhex("08 ff ff ff ff ff ff ff ff ff 01") in written
     assert read_node(b"").parent == -1
 
@@ -53,7 +52,7 @@ def test_absent_components_are_zero_and_empty_messages_are_present() -> None:
     assert node.position == (0.0, 0.0, 0.0)
     assert node.rotation == (0.0, 0.0, 0.0, 1.0)
     assert node.scale == (0.0, 2.0, 0.0)
-    content = writer.serialise(models.model(models.node(position=(0.0, 0.0, 0.0), scale=(0.0, 2.0, 0.0))))
+    content = codec.serialise(models.model(models.node(position=(0.0, 0.0, 0.0), scale=(0.0, 2.0, 0.0))))
     stored = oracle.parse(content).nodes[0]
     assert stored.HasField("position")
     assert stored.position.ByteSize() == 0
@@ -87,7 +86,7 @@ def test_every_encoding_of_indices(indices: bytes, material: bytes) -> None:
         if material and content.endswith(material):
             assert mesh.material == "Dirt"
         node = models.node(vertex_count=301, meshes=[mesh])
-        message = writer.serialise(models.model(node))
+        message = codec.serialise(models.model(node))
         stored = oracle.parse(message).nodes[0].meshes[0]
         assert list(stored.indices) == [0, 1, 300]
         assert chunk(1, packed([0, 1, 300])) in message  # one packed run
@@ -144,7 +143,7 @@ def test_fields_in_any_order() -> None:
     assert in_order.nodes[0].scale == (1.0, 1.0, 1.0)
     assert in_order.nodes[0].properties[0].dimension == 3
     expected = oracle.parse(chunk(3, b"".join(fields))).SerializeToString()
-    assert writer.serialise(backwards) == expected
+    assert codec.serialise(backwards) == expected
 
 
 def test_last_scalar_wins_and_messages_merge() -> None:
@@ -188,7 +187,7 @@ def test_unknown_fields_are_kept() -> None:
         found.node_animations[0],
     ]
     assert all(part.unknown == UNKNOWN for part in parts)
-    assert writer.serialise(document) == message
+    assert codec.serialise(document) == message
     assert TIMBERMESH.same_content(data, TIMBERMESH.write(document))
 
 
@@ -196,7 +195,7 @@ def test_unknown_fields_of_meshes_with_unpacked_indices_are_kept() -> None:
     for content in (scalar(1, 4) + scalar(1, 5) + UNKNOWN, UNKNOWN + scalar(1, 4) + scalar(1, 5)):
         mesh = read_mesh(content)
         assert mesh.unknown == UNKNOWN
-        message = writer.serialise(models.model(models.node(meshes=[mesh])))
+        message = codec.serialise(models.model(models.node(meshes=[mesh])))
         assert chunk(8, chunk(1, packed([4, 5])) + UNKNOWN) in message
         data = oracle.deflate(chunk(3, ROOT + chunk(8, content)))
         assert TIMBERMESH.same_content(data, TIMBERMESH.write(TIMBERMESH.read(data)))
@@ -206,7 +205,7 @@ def test_values_unknown_to_an_enumeration_are_kept() -> None:
     node = read_node(chunk(7, chunk(1, "later") + scalar(2, 77) + scalar(3, -2) + chunk(4, b"abc")))
     found = node.properties[0]
     assert (found.scalar_type, found.dimension, found.data) == (77, -2, b"abc")
-    assert oracle.parse(writer.serialise(models.model(node))).nodes[0].vertexProperties[0].scalarType == 77
+    assert oracle.parse(codec.serialise(models.model(node))).nodes[0].vertexProperties[0].scalarType == 77
 
 
 @pytest.mark.parametrize(
@@ -288,13 +287,13 @@ def test_every_field_of_the_page_comes_back() -> None:
     assert (document.version, document.name) == (3, "Lodge")
     assert document.nodes[0].node_animations[0].present.tolist() == [[True, True, True]] * 3
     assert document.nodes[1].rotation is None
-    assert writer.serialise(document) == content
+    assert codec.serialise(document) == content
 
 
 def test_texts_of_the_whole_unicode() -> None:
     for name in ("Łódź", "木造小屋", "🦫", "a\0b", "'\"\\", " ", "x" * 5000):
         node = models.node(name)
-        node.meshes = [doc.Mesh(np.empty(0, np.int32), name)]
+        node.meshes = [codec.Mesh(np.empty(0, np.int32), name)]
         again = TIMBERMESH.read(TIMBERMESH.write(models.model(node))).nodes[0]
         assert (again.name, again.meshes[0].material) == (name, name)
 
@@ -310,6 +309,6 @@ def test_texts_of_the_whole_unicode() -> None:
         models.node(node_animations=[models.node_animation(scales=np.ones((1, 3), np.float32))]),
     ],
 )
-def test_documents_that_no_file_can_hold(node: doc.Node) -> None:
+def test_documents_that_no_file_can_hold(node: codec.Node) -> None:
     with pytest.raises(FormatError):
         TIMBERMESH.write(models.model(node))

@@ -11,26 +11,26 @@ import oracle
 import pytest
 from meshferry.io_formats.core import scene as sc
 from meshferry.io_formats.core.errors import FormatError
-from meshferry.io_formats.timbermesh import document as doc
-from meshferry.io_formats.timbermesh.formats import TIMBERMESH
+from meshferry.io_formats.timbermesh.model import codec
+from meshferry.io_formats.timbermesh.model.format import TIMBERMESH
 from models import mesh_node, model, node, node_animation, replaced, vertex_animation, with_values
 from oracle import chunk, scalar
 
 NAN = float("nan")
 
 
-def to_scene(*nodes: doc.Node, name: str = "File") -> sc.Scene:
+def to_scene(*nodes: codec.Node, name: str = "File") -> sc.Scene:
     """Map a model to a scene the whole way: through bytes."""
     return TIMBERMESH.to_scene(TIMBERMESH.read(TIMBERMESH.write(model(*nodes))), name)
 
 
-def one_warning(*nodes: doc.Node) -> str:
+def one_warning(*nodes: codec.Node) -> str:
     warnings = to_scene(*nodes).warnings
     assert len(warnings) == 1, warnings
     return warnings[0]
 
 
-def mesh_of(*nodes: doc.Node) -> sc.Mesh:
+def mesh_of(*nodes: codec.Node) -> sc.Mesh:
     mesh = to_scene(*nodes).nodes[-1].mesh
     assert mesh is not None
     return mesh
@@ -93,7 +93,7 @@ def test_roots_names_and_model_name() -> None:
     document.name = "Crane"
     assert TIMBERMESH.to_scene(document, "File").source_name == "Crane"
     assert not TIMBERMESH.to_scene(document, "Crane").source_name
-    assert TIMBERMESH.to_scene(doc.Model(), "Empty").nodes == []
+    assert TIMBERMESH.to_scene(codec.Model(), "Empty").nodes == []
 
 
 # -- transforms ---------------------------------------------------------------------------------
@@ -139,8 +139,8 @@ def test_negative_scale_is_nothing_odd() -> None:
 # -- meshes -------------------------------------------------------------------------------------
 
 
-def change(name: str, /, **fields: Any) -> doc.Node:
-    def changed(found: doc.VertexProperty) -> doc.VertexProperty:
+def change(name: str, /, **fields: Any) -> codec.Node:
+    def changed(found: codec.VertexProperty) -> codec.VertexProperty:
         for field, value in fields.items():
             setattr(found, field, value)
         return found
@@ -157,7 +157,7 @@ def change(name: str, /, **fields: Any) -> doc.Node:
         change("position", data=bytes(60)),
     ],
 )
-def test_a_mesh_without_usable_positions_is_left_out_and_its_node_kept(broken: doc.Node) -> None:
+def test_a_mesh_without_usable_positions_is_left_out_and_its_node_kept(broken: codec.Node) -> None:
     scene = to_scene(broken)
     assert scene.nodes[0].mesh is None
     assert any("its mesh is left out" in text for text in scene.warnings)
@@ -178,7 +178,7 @@ def test_triangles_without_vertices() -> None:
 )
 def test_a_broken_submesh_is_left_out_and_the_others_kept(indices: list[int], said: str) -> None:
     broken = mesh_node()
-    broken.meshes.insert(0, doc.Mesh(np.array(indices, np.int32), "Broken"))
+    broken.meshes.insert(0, codec.Mesh(np.array(indices, np.int32), "Broken"))
     assert said in one_warning(broken)
     mesh = mesh_of(broken)
     assert mesh.materials == ["BaseWood_Brown.Folktails"]
@@ -196,10 +196,10 @@ def test_a_negative_index_leaves_the_submesh_out() -> None:
 
 def test_winding_and_materials_of_submeshes() -> None:
     parts = [
-        doc.Mesh(np.array([0, 1, 2], np.int32), "A"),
-        doc.Mesh(np.empty(0, np.int32), "None"),
-        doc.Mesh(np.array([0, 2, 3], np.int32), ""),
-        doc.Mesh(np.array([1, 2, 3], np.int32), "A"),
+        codec.Mesh(np.array([0, 1, 2], np.int32), "A"),
+        codec.Mesh(np.empty(0, np.int32), "None"),
+        codec.Mesh(np.array([0, 2, 3], np.int32), ""),
+        codec.Mesh(np.array([1, 2, 3], np.int32), "A"),
     ]
     mesh = mesh_of(mesh_node(meshes=parts))
     assert mesh.materials == ["A", "None", ""]
@@ -291,7 +291,7 @@ def test_what_a_property_says_of_itself_is_ignored_as_in_the_game(fields: dict[s
 
 def test_the_first_property_of_a_name_wins() -> None:
     doubled = mesh_node()
-    doubled.properties.append(doc.VertexProperty.of("position", np.zeros((4, 3), np.float32)))
+    doubled.properties.append(codec.VertexProperty.of("position", np.zeros((4, 3), np.float32)))
     assert "vertex property 'position' occurs 2 times; only the first is kept" in one_warning(doubled)
     np.testing.assert_array_equal(mesh_of(doubled).points, mesh_of(mesh_node()).points)
 
@@ -313,7 +313,7 @@ def test_other_properties_are_carried_in_their_own_type() -> None:
     kinds = {"f4": 4, "u1": 1, "u4": 2, "i4": 3, "f8": 5}
     odd = mesh_node()
     odd.properties += [
-        doc.VertexProperty.of(name, rows, kinds[rows.dtype.str.lstrip("<|")]) for name, rows in values.items()
+        codec.VertexProperty.of(name, rows, kinds[rows.dtype.str.lstrip("<|")]) for name, rows in values.items()
     ]
     scene = to_scene(odd)
     assert scene.warnings == []
@@ -331,7 +331,7 @@ def test_other_properties_are_carried_in_their_own_type() -> None:
 
 @pytest.mark.parametrize("fields", [{"data": b"abc"}, {"dimension": -1}, {"scalar_type": 42}])
 def test_other_properties_that_do_not_fit_are_told(fields: dict[str, Any]) -> None:
-    custom = doc.VertexProperty.of("mine", np.zeros((4, 2), np.float32))
+    custom = codec.VertexProperty.of("mine", np.zeros((4, 2), np.float32))
     for name, value in fields.items():
         setattr(custom, name, value)
     odd = mesh_node()
@@ -378,7 +378,7 @@ def test_tangents_keep_their_sign() -> None:
 
 
 def test_twins_and_unreferenced_vertices_are_kept() -> None:
-    twins = mesh_node(meshes=[doc.Mesh(np.array([0, 1, 2, 2, 1, 0, 0, 1, 1], np.int32), "Dirt")])
+    twins = mesh_node(meshes=[codec.Mesh(np.array([0, 1, 2, 2, 1, 0, 0, 1, 1], np.int32), "Dirt")])
     mesh = mesh_of(twins)
     assert mesh.triangle_count == 3
     assert len(mesh.points) == 4
@@ -409,7 +409,7 @@ def test_mesh_without_triangles() -> None:
         ),
     ],
 )
-def test_odd_node_animations(animations: list[doc.NodeAnimation], said: str) -> None:
+def test_odd_node_animations(animations: list[codec.NodeAnimation], said: str) -> None:
     scene = to_scene(node(position=(7.0, 8.0, 9.0), node_animations=animations))
     assert len(scene.warnings) == 1
     assert said in scene.warnings[0]
@@ -490,7 +490,7 @@ def test_unnamed_animations_get_a_name() -> None:
         (vertex_animation(vertices=3), "a frame without its 4 offsets"),
     ],
 )
-def test_odd_vertex_animations_are_left_out(animation: doc.VertexAnimation, said: str) -> None:
+def test_odd_vertex_animations_are_left_out(animation: codec.VertexAnimation, said: str) -> None:
     scene = to_scene(mesh_node(vertex_animations=[animation]))
     assert len(scene.warnings) == 1
     assert said in scene.warnings[0]
@@ -514,7 +514,7 @@ def test_offsets_of_any_length_not_below_k(moving: int, stored: int) -> None:
 @pytest.mark.parametrize("rotations", [np.zeros((3, 4)), np.full((4, 4), NAN), np.zeros((0, 4))])
 def test_frames_without_usable_rotations_keep_their_offsets(rotations: Any) -> None:
     animation = vertex_animation()
-    animation.frames[2].properties[1] = doc.VertexProperty.of("rotation", rotations.astype(np.float32))
+    animation.frames[2].properties[1] = codec.VertexProperty.of("rotation", rotations.astype(np.float32))
     scene = to_scene(mesh_node(vertex_animations=[animation]))
     assert len(scene.warnings) == 1
     assert "a frame without its 4 rotations" in scene.warnings[0]
@@ -528,13 +528,13 @@ def test_vertices_with_unusable_offsets_do_not_move(offset: float) -> None:
     """Two finite numbers may have an infinite sum."""
     animation = vertex_animation()
     offsets = np.full((4, 3), offset, np.float32)
-    animation.frames[1].properties[0] = doc.VertexProperty.of("offset", offsets)
+    animation.frames[1].properties[0] = codec.VertexProperty.of("offset", offsets)
     large = np.full((4, 3), 3e38, np.float32)
     scene = to_scene(
         node(
             vertex_count=4,
-            properties=[doc.VertexProperty.of("position", large)],
-            meshes=[doc.Mesh(np.array([0, 1, 2], np.int32), "")],
+            properties=[codec.VertexProperty.of("position", large)],
+            meshes=[codec.Mesh(np.array([0, 1, 2], np.int32), "")],
             vertex_animations=[animation],
         )
     )
@@ -548,8 +548,8 @@ def test_few_moving_vertices_on_a_huge_mesh_do_not_fill_the_memory() -> None:
     count = 500_000
     huge = node(
         vertex_count=count,
-        properties=[doc.VertexProperty("position", 4, 3, bytes(12 * count))],
-        meshes=[doc.Mesh(np.array([0, 1, 2], np.int32), "")],
+        properties=[codec.VertexProperty("position", 4, 3, bytes(12 * count))],
+        meshes=[codec.Mesh(np.array([0, 1, 2], np.int32), "")],
         vertex_animations=[vertex_animation(2000, 1, 1)],
     )
     data = TIMBERMESH.write(model(huge))
@@ -570,10 +570,10 @@ def test_crowds_of_names_take_no_time() -> None:
     """Each of these took minutes while names were searched in lists."""
     count = 16_000
     empty = np.zeros((1, 1), np.float32)
-    crowd = node(vertex_count=1, properties=[doc.VertexProperty.of("position", np.zeros((1, 3), np.float32))])
-    crowd.properties += [doc.VertexProperty.of(f"p{i}", empty) for i in range(count)]
-    crowd.properties += [doc.VertexProperty.of(f"p{count - 1}", empty) for _ in range(count)]
-    crowd.meshes = [doc.Mesh(np.zeros(3, np.int32), f"m{i}") for i in range(count)]
+    crowd = node(vertex_count=1, properties=[codec.VertexProperty.of("position", np.zeros((1, 3), np.float32))])
+    crowd.properties += [codec.VertexProperty.of(f"p{i}", empty) for i in range(count)]
+    crowd.properties += [codec.VertexProperty.of(f"p{count - 1}", empty) for _ in range(count)]
+    crowd.meshes = [codec.Mesh(np.zeros(3, np.int32), f"m{i}") for i in range(count)]
     crowd.node_animations = [node_animation(1, f"a{i}") for i in range(8_000)]
     mesh = mesh_of(crowd)
     assert len(mesh.materials) == count
@@ -581,7 +581,7 @@ def test_crowds_of_names_take_no_time() -> None:
 
 
 def test_millions_of_triangles_over_next_to_no_vertices_are_refused() -> None:
-    crowd = doc.Mesh(np.zeros(3_000_000, np.int32), "Dirt")
+    crowd = codec.Mesh(np.zeros(3_000_000, np.int32), "Dirt")
     data = TIMBERMESH.write(model(mesh_node(meshes=[crowd, crowd])))
     assert len(data) < 20_000
     with pytest.raises(FormatError, match="2,000,000 triangles over 4 vertices"):

@@ -12,7 +12,7 @@ import pytest
 from meshferry.io_formats import registry
 from meshferry.io_formats.core.messages import errors_of
 from meshferry.io_formats.core.scene import Scene
-from meshferry.io_formats.timbermesh.formats import TIMBERMESH
+from meshferry.io_formats.timbermesh.model.format import TIMBERMESH
 
 UNPACKED = ("datvm__Crane", "datvm__SmartConveyorBeltCover")
 WITHOUT_CHECKSUM = ("datvm__SmartConveyorBeltCover",)

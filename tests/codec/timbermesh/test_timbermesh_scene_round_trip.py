@@ -18,10 +18,9 @@ from meshferry.io_formats.core import scene as sc
 from meshferry.io_formats.core.errors import ExportError, MeshferryError
 from meshferry.io_formats.encodings.quantization import linear_to_srgb
 from meshferry.io_formats.geometry.vertices import drop_repeated_corners, weld
-from meshferry.io_formats.timbermesh import document as doc
-from meshferry.io_formats.timbermesh import writer
-from meshferry.io_formats.timbermesh.formats import TIMBERMESH
-from meshferry.io_formats.timbermesh.model_builder import frame_rotations
+from meshferry.io_formats.timbermesh.model import codec
+from meshferry.io_formats.timbermesh.model.document_builder import frame_rotations
+from meshferry.io_formats.timbermesh.model.format import TIMBERMESH
 
 # The page, section 3: (X, Y, Z) = (-x, z, -y).
 TO_FILE = np.array([[-1.0, 0, 0], [0, 0, 1], [0, -1, 0]])
@@ -70,12 +69,12 @@ def corner_rows(mesh: sc.Mesh) -> np.ndarray[Any, Any]:
 # -- samples ------------------------------------------------------------------------------------
 
 
-def sample_documents(samples: Path) -> list[tuple[str, doc.Model]]:
+def sample_documents(samples: Path) -> list[tuple[str, codec.Model]]:
     paths = sorted(path for path in (samples / "timbermesh").iterdir() if path.suffix != ".md")
     return [(path.name, TIMBERMESH.read(path.read_bytes())) for path in paths]
 
 
-def referenced(node: doc.Node, name: str) -> np.ndarray[Any, Any]:
+def referenced(node: codec.Node, name: str) -> np.ndarray[Any, Any]:
     """Return a property's values at the corners of all triangles, submesh after submesh of one material."""
     found = node.find(name)
     assert found is not None
@@ -117,7 +116,7 @@ def test_samples_come_back_through_a_scene(samples: Path, welded: bool) -> None:
         _same_clips(before, after)
 
 
-def _same_directions(name: str, old: doc.Node, new: doc.Node) -> None:
+def _same_directions(name: str, old: codec.Node, new: codec.Node) -> None:
     """Unit normals come back within the tolerance of splitting (0.0005), tangents of welded vertices within theirs."""
     before, after = referenced(old, "normal").astype(np.float64), referenced(new, "normal").astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -131,7 +130,7 @@ def _same_directions(name: str, old: doc.Node, new: doc.Node) -> None:
     np.testing.assert_allclose(again[fine], tangent[fine], atol=0.51, err_msg=name)
 
 
-def _same_clips(before: doc.Model, after: doc.Model) -> None:
+def _same_clips(before: codec.Model, after: codec.Model) -> None:
     for old, new in zip(before.nodes, after.nodes, strict=True):
         assert len(old.node_animations) == len(new.node_animations)
         for one, other in zip(old.node_animations, new.node_animations, strict=True):
@@ -301,7 +300,7 @@ def test_write_rules() -> None:
             sc.Node("#Slot#Entrance", 0, translation=(1.0, 2.0, 3.0)),
         ],
     )
-    content = writer.serialise(TIMBERMESH.from_scene(scene))
+    content = codec.serialise(TIMBERMESH.from_scene(scene))
     message = oracle.parse(content)
     assert message.SerializeToString() == content  # ascending fields, packed indices
     assert (message.version, message.name) == (0, "")

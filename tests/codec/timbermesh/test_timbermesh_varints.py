@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from meshferry.io_formats.core.errors import FormatError
-from meshferry.io_formats.timbermesh.wire import varints
+from meshferry.io_formats.timbermesh.model import wire
 
 INT32 = st.integers(-(2**31), 2**31 - 1)
 NEAR_LIMITS = st.sampled_from([2 ** (7 * n) + d for n in range(1, 5) for d in (-1, 0, 1)] + [0, 1, 2**31 - 1])
@@ -25,15 +25,15 @@ def theirs(content: bytes) -> list[int] | None:
 
 @given(st.lists(INDICES))
 def test_written_as_protobuf_writes(values: list[int]) -> None:
-    content = varints.encode_varints(np.array(values, np.int32))
+    content = wire.encode_varints(np.array(values, np.int32))
     message = oracle.message_class("Mesh")(indices=values)
     assert message.SerializeToString() == (oracle.chunk(1, content) if values else b"")
-    assert varints.decode_varints(content).tolist() == values
+    assert wire.decode_varints(content).tolist() == values
 
 
 @given(st.lists(st.one_of(INT32, INDICES)))
 def test_negative_numbers_are_read(values: list[int]) -> None:
-    decoded = varints.decode_varints(oracle.packed(values))
+    decoded = wire.decode_varints(oracle.packed(values))
     assert decoded.dtype == np.int32
     assert decoded.tolist() == values == (theirs(oracle.packed(values)) or [])
 
@@ -41,7 +41,7 @@ def test_negative_numbers_are_read(values: list[int]) -> None:
 @given(st.lists(st.tuples(st.integers(0, 2**64 - 1), st.integers(0, 10))))
 def test_padded_and_long_numbers(values: list[tuple[int, int]]) -> None:
     content = b"".join(oracle.varint(value, width) for value, width in values)
-    assert varints.decode_varints(content).tolist() == theirs(content)
+    assert wire.decode_varints(content).tolist() == theirs(content)
 
 
 @settings(max_examples=500)
@@ -49,7 +49,7 @@ def test_padded_and_long_numbers(values: list[tuple[int, int]]) -> None:
 def test_any_bytes(content: bytes) -> None:
     expected = theirs(content)
     try:
-        found = varints.decode_varints(content).tolist()
+        found = wire.decode_varints(content).tolist()
     except FormatError:
         assert expected is None
     else:
@@ -71,29 +71,29 @@ def _has_overflow(content: bytes) -> bool:
 @pytest.mark.parametrize("length", [11, 12, 30])
 def test_numbers_of_more_than_ten_bytes(length: int) -> None:
     with pytest.raises(FormatError, match="more than 10 bytes"):
-        varints.decode_varints(b"\x80" * (length - 1) + b"\x01")
+        wire.decode_varints(b"\x80" * (length - 1) + b"\x01")
 
 
 @pytest.mark.parametrize("cut", [1, 2, 9, 10, 11])
 def test_cut_numbers(cut: int) -> None:
     with pytest.raises(FormatError, match="cut off"):
-        varints.decode_varints(b"\x05" + b"\x80" * cut)
+        wire.decode_varints(b"\x05" + b"\x80" * cut)
 
 
 def test_more_values_than_a_block() -> None:
     """The passes go block by block; runs across the borders come out whole, in both directions."""
     source = np.random.default_rng(3)
-    for count in (varints._BLOCK - 1, varints._BLOCK, varints._BLOCK + 1, 2 * varints._BLOCK + 17):
+    for count in (wire._BLOCK - 1, wire._BLOCK, wire._BLOCK + 1, 2 * wire._BLOCK + 17):
         values = source.integers(0, 2**31 - 1, count, dtype=np.int32) >> source.integers(0, 31, count, dtype=np.int32)
-        content = varints.encode_varints(values)
+        content = wire.encode_varints(values)
         assert content == oracle.message_class("Mesh")(indices=values.tolist()).SerializeToString()[-len(content) :]
-        np.testing.assert_array_equal(varints.decode_varints(content), values)
-    small = np.full(varints._BLOCK + 5, 7, np.int32)
-    assert varints.encode_varints(small) == b"\x07" * len(small)
-    np.testing.assert_array_equal(varints.decode_varints(b"\x07" * len(small)), small)
+        np.testing.assert_array_equal(wire.decode_varints(content), values)
+    small = np.full(wire._BLOCK + 5, 7, np.int32)
+    assert wire.encode_varints(small) == b"\x07" * len(small)
+    np.testing.assert_array_equal(wire.decode_varints(b"\x07" * len(small)), small)
 
 
 def test_nothing() -> None:
-    assert varints.decode_varints(b"").tolist() == []
-    assert varints.decode_varints(b"").dtype == np.int32
-    assert varints.encode_varints(np.empty(0, np.int32)) == b""
+    assert wire.decode_varints(b"").tolist() == []
+    assert wire.decode_varints(b"").dtype == np.int32
+    assert wire.encode_varints(np.empty(0, np.int32)) == b""

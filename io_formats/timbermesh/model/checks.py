@@ -3,21 +3,81 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from ..core.messages import Message, Report, Text, joined
-from . import document as doc
-from .known_names import SLOT_KEYWORDS
-from .materials import material_checks
-from .space import GAME_DIMENSIONS, MOST_ANIMATED
+from ...core.messages import Fix, Message, Report, Text, joined
+from ..game_names import SLOT_KEYWORDS, MaterialNames, material_names, without_suffix
+from . import codec
+from .codec import GAME_DIMENSIONS, MOST_ANIMATED
+from .format import BLENDER_NAMES, GAME
 
-check_in_context = material_checks.check_in_context
+_DEFAULT_NAME = "Material"
+"""Name of the material in Blender's start-up scene."""
+_MOST_SUGGESTIONS = 20
+"""Largest number of unknown names that are compared with all known ones; real models have at most 18 materials."""
+
+
+def check_in_context(model: codec.Model, options: Mapping[str, Any], path: Path | None) -> list[Message]:
+    """Return the names of materials that the game does not load.
+
+    Parameters
+    ----------
+    options:
+        Values of options, of which the folder of the game is used.
+    path:
+        Path of the model's file, which may be in the folder of a mod.
+    """
+    meshes = [mesh for node in model.nodes for mesh in node.meshes]
+    shown = {mesh.material for mesh in meshes if len(mesh.indices)}
+    names = dict.fromkeys(mesh.material for mesh in meshes)
+    if not any(name.strip() for name in names):
+        return []
+    known = material_names(str(options.get(GAME.name, GAME.default)), path)
+    found = Report([*known.warnings])
+    suggestions = 0
+    for name in names:
+        # A model of a published mod has such a name on a mesh without triangles, and the game loads it.
+        report = found.about(Text("Material '{}'", name))
+        if _has_blender_name(name, report.error if name in shown else report.warning) or known.is_known(name):
+            continue
+        suggestions += 1
+        _check_unknown(name, known, report, has_suggestion=suggestions <= _MOST_SUGGESTIONS)
+    return found.messages
+
+
+def _has_blender_name(name: str, report: Callable[..., None]) -> bool:
+    """Report a name that Blender gave a material; return whether it is one."""
+    plain, allowed = without_suffix(name), BLENDER_NAMES.name
+    if plain == _DEFAULT_NAME:
+        text = "Blender's default name makes the game fail; give it the name of one of the game's materials"
+        report("blender-default-name", text, allowed_by=allowed, file_name=name)
+    elif plain != name:
+        text = "Blender's number suffix makes the game fail; rename it to '{}', or turn on Strip .001"
+        fix = {"fix": Fix.STRIP_SUFFIX, "names": (name,), "new_name": plain}
+        report("blender-name-suffix", text, plain, allowed_by=allowed, file_name=name, **fix)
+    return plain != name or plain == _DEFAULT_NAME
+
+
+def _check_unknown(name: str, known: MaterialNames, report: Report, *, has_suggestion: bool) -> None:
+    """Warn about a name that is not known, unless the known names are incomplete and none is similar."""
+    near = known.nearest(name) if has_suggestion else None
+    if near is not None:
+        template = "unknown material, perhaps '{}' is meant; the game does not load a model with unknown materials"
+        if known.is_complete:
+            template = "unknown material; nearest: '{}'. The game does not load a model with unknown materials"
+        report.warning("unknown-material", template, near, fix=Fix.RENAME_MATERIAL, names=(name,), new_name=near)
+    elif known.is_complete:
+        report.warning("unknown-material", "unknown material; the game does not load a model with unknown materials")
+
 
 _SLOT = "#Slot#"
 
 
-def check(model: doc.Model) -> list[Message]:
+def check(model: codec.Model) -> list[Message]:
     """Return errors for data that the game rejects, and warnings for data that it shows differently than expected."""
     found = Report()
     parents = {node.parent for node in model.nodes}
@@ -38,11 +98,11 @@ def check(model: doc.Model) -> list[Message]:
     return found.messages
 
 
-def _has_triangles(node: doc.Node) -> bool:
+def _has_triangles(node: codec.Node) -> bool:
     return any(len(mesh.indices) for mesh in node.meshes)
 
 
-def _check_transform(report: Report, node: doc.Node) -> None:
+def _check_transform(report: Report, node: codec.Node) -> None:
     for what, value in (("position", node.position), ("rotation", node.rotation), ("scale", node.scale)):
         if value is None:
             report.error("missing-transform", "its {} is missing", Text(what))
@@ -54,7 +114,7 @@ def _check_transform(report: Report, node: doc.Node) -> None:
         report.error("zero-rotation", "its rotation is all zero")
 
 
-def _check_mesh(report: Report, node: doc.Node) -> None:
+def _check_mesh(report: Report, node: codec.Node) -> None:
     _check_properties(report, node)
     for mesh in node.meshes:
         part = report.about(Text("{}, material '{}'", report.item, mesh.material))
@@ -66,7 +126,7 @@ def _check_mesh(report: Report, node: doc.Node) -> None:
             part.error("no-such-vertex", "triangles name vertices that do not exist")
 
 
-def _check_properties(report: Report, node: doc.Node) -> None:
+def _check_properties(report: Report, node: codec.Node) -> None:
     count = node.vertex_count
     if count < 0:
         report.error("negative-vertex-count", "its vertex count is {}", count)
@@ -81,7 +141,10 @@ def _check_properties(report: Report, node: doc.Node) -> None:
             continue
         if len(found.data) < count * needed * 4:
             report.error("property-size", "vertex property '{}' is shorter than its {:,} vertices", name, count)
-        elif found.scalar_type not in (doc.ScalarType.FLOAT32, doc.ScalarType.UNSPECIFIED) or found.dimension not in (
+        elif found.scalar_type not in (
+            codec.ScalarType.FLOAT32,
+            codec.ScalarType.UNSPECIFIED,
+        ) or found.dimension not in (
             needed,
             0,
         ):
@@ -95,7 +158,7 @@ def _check_properties(report: Report, node: doc.Node) -> None:
         report.warning("no-normals", "it has no normals, and the game does not compute them: it will look unlit")
 
 
-def _check_animations(report: Report, node: doc.Node) -> None:
+def _check_animations(report: Report, node: codec.Node) -> None:
     animations = [(a.name, a.framerate, a.frame_count) for a in node.node_animations]
     vertex_animations = [(a.name, a.framerate, len(a.frames)) for a in node.vertex_animations]
     for group in (animations, vertex_animations):
@@ -125,7 +188,7 @@ def _of_animation(report: Report, name: str) -> Report:
     return report.about(Text("{}, animation '{}'", report.item, name))
 
 
-def _check_vertex_animation(report: Report, node: doc.Node, animation: doc.VertexAnimation) -> None:
+def _check_vertex_animation(report: Report, node: codec.Node, animation: codec.VertexAnimation) -> None:
     count = animation.animated_vertex_count
     if not 0 < count <= node.vertex_count:
         report.error("no-such-vertex", "{} animated vertices of {:,}", count, node.vertex_count)
@@ -147,7 +210,7 @@ def _check_vertex_animation(report: Report, node: doc.Node, animation: doc.Verte
         report.warning("animated-materials", template, len(node.meshes))
 
 
-def _check_names(report: Report, model: doc.Model) -> None:
+def _check_names(report: Report, model: codec.Model) -> None:
     names = Counter(node.name for node in model.nodes)
     for single in ("#MiscStart", "#MiscEnd"):
         if names[single] > 1:

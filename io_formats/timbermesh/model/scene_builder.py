@@ -8,16 +8,16 @@ from collections import Counter
 import numpy as np
 import numpy.typing as npt
 
-from ..core.messages import Report, Text
-from ..core.scene import Clip, Layer, Mesh, Node, Scene, TransformTrack, VertexTrack
-from ..encodings.quantization import from_unorm, srgb_to_linear, to_unorm
-from ..geometry import normals as normal_repair
-from ..geometry.transforms import continuous_rotations, flip_winding, rotated_xyzw, unit_quaternions
-from . import document as doc
-from .space import FILE_TO_BLENDER, GAME_DIMENSIONS, UV_NAMES
+from ...core.messages import Report, Text
+from ...core.scene import Clip, Layer, Mesh, Node, Scene, TransformTrack, VertexTrack
+from ...encodings.quantization import from_unorm, srgb_to_linear, to_unorm
+from ...geometry import normals as normal_repair
+from ...geometry.transforms import continuous_rotations, flip_winding, rotated_xyzw, unit_quaternions
+from . import codec
+from .codec import FILE_TO_BLENDER, GAME_DIMENSIONS, UV_NAMES
 
 FloatArray = npt.NDArray[np.float32]
-_Animation = doc.NodeAnimation | doc.VertexAnimation
+_Animation = codec.NodeAnimation | codec.VertexAnimation
 
 _MOST_TRACK_BYTES = 1 << 30
 """Limit of the decoded vertex animations of a file, in bytes.
@@ -27,7 +27,7 @@ need terabytes. The largest of 964 real files needs 320 kB.
 """
 
 
-def build_scene(model: doc.Model, name: str) -> Scene:
+def build_scene(model: codec.Model, name: str) -> Scene:
     """Map one model to a scene, with warnings."""
     scene = Scene(name, warnings=list(model.warnings))
     if model.name and model.name != name:
@@ -44,7 +44,7 @@ def build_scene(model: doc.Model, name: str) -> Scene:
 class _NodeBuilder:
     """Map one node with its transform and mesh."""
 
-    def __init__(self, node: doc.Node, report: Report) -> None:
+    def __init__(self, node: codec.Node, report: Report) -> None:
         self.node = node
         self.report = report
 
@@ -62,7 +62,7 @@ class _NodeBuilder:
             mapped.is_root = True
         return mapped
 
-    def vector(self, value: doc.Vector3 | None, what: str, default: doc.Vector3) -> doc.Vector3:
+    def vector(self, value: codec.Vector3 | None, what: str, default: codec.Vector3) -> codec.Vector3:
         if value is None:
             return default
         if not all(map(math.isfinite, value)):
@@ -79,7 +79,7 @@ class _NodeBuilder:
         w, x, y, z = turned[0].tolist()
         return (w, x, y, z)
 
-    def scale(self) -> doc.Vector3:
+    def scale(self) -> codec.Vector3:
         if self.node.scale is None:
             self.report.change("missing-transform", "it has no scale; replaced by 1")
             return (1.0, 1.0, 1.0)
@@ -231,7 +231,7 @@ class _ClipBuilder:
         self.clips: dict[tuple[str, float, int], Clip] = {}
         self.track_bytes_left = _MOST_TRACK_BYTES
 
-    def add(self, index: int, node: doc.Node, report: Report) -> None:
+    def add(self, index: int, node: codec.Node, report: Report) -> None:
         """Collect animations by name. Animations of one name with different lengths or rates become separate clips."""
         seen: set[str] = set()
         for animation in node.node_animations:
@@ -257,7 +257,7 @@ class _ClipBuilder:
         name, fps = animation.name, animation.framerate
         return self.clips.setdefault((name, fps, frames), Clip(name or "Unnamed", fps, frames))
 
-    def transform_track(self, index: int, animation: doc.NodeAnimation, report: Report) -> TransformTrack:
+    def transform_track(self, index: int, animation: codec.NodeAnimation, report: Report) -> TransformTrack:
         if not animation.present.all():
             template = "animation '{}' has frames without position, rotation or scale; the game does not load it"
             report.change("incomplete-frames", template, animation.name)
@@ -285,7 +285,7 @@ class _ClipBuilder:
             report.change("not-unit-rotation", template, animation.name, odd)
         return TransformTrack(index, translation, continuous_rotations(rotation), scale)
 
-    def vertex_track(self, index: int, animation: doc.VertexAnimation, report: Report) -> VertexTrack | None:
+    def vertex_track(self, index: int, animation: codec.VertexAnimation, report: Report) -> VertexTrack | None:
         """Convert offsets to absolute points (F, k, 3) of the k moving vertices (format page, vertex animation)."""
         mesh = self.scene.nodes[index].mesh
         count = animation.animated_vertex_count
@@ -343,12 +343,12 @@ def _usable(animation: _Animation, frames: int, seen: set[str], report: Report) 
     return True
 
 
-def _values_of(frame: doc.VertexAnimationFrame, name: str, count: int) -> FloatArray | None:
+def _values_of(frame: codec.VertexAnimationFrame, name: str, count: int) -> FloatArray | None:
     """Return the first ``count`` float32 values of a frame's property, or None if it has fewer."""
     raw = next((found.data for found in frame.properties if found.name == name), b"")
     return None if len(raw) < count * 4 or len(raw) % 4 else np.frombuffer(raw, "<f4", count)
 
 
-def _triple(values: npt.NDArray[np.floating]) -> doc.Vector3:
+def _triple(values: npt.NDArray[np.floating]) -> codec.Vector3:
     x, y, z = values.tolist()
     return (x, y, z)

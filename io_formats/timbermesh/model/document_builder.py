@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..core.errors import ExportError
-from ..core.options import resolve
-from ..core.scene import Clip, Layer, Mesh, Node, Scene, TransformTrack, VertexTrack
-from ..encodings.quantization import from_unorm, linear_to_srgb, srgb_to_linear, to_unorm
-from ..geometry import normals as normal_repair
-from ..geometry.normals import any_perpendicular, vertex_tangents
-from ..geometry.transforms import matrices_to_quaternions
-from ..geometry.vertices import Split, layer_keys, points_first, split
-from . import document as doc
-from .known_names import without_suffix
-from .options import COMPRESSION, EXPORT_OPTIONS, STRIP_SUFFIXES
-from .space import BLENDER_TO_FILE, UV_NAMES
+from ...core.errors import ExportError
+from ...core.options import resolve
+from ...core.scene import Clip, Layer, Mesh, Node, Scene, TransformTrack, VertexTrack
+from ...encodings.quantization import from_unorm, linear_to_srgb, srgb_to_linear, to_unorm
+from ...geometry import normals as normal_repair
+from ...geometry.normals import any_perpendicular, vertex_tangents
+from ...geometry.transforms import matrices_to_quaternions
+from ...geometry.vertices import Split, layer_keys, points_first, split
+from ..game_names import without_suffix
+from . import codec
+from .codec import BLENDER_TO_FILE, UV_NAMES
+from .format import COMPRESSION, EXPORT_OPTIONS, STRIP_SUFFIXES
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -35,7 +35,7 @@ class ModelBuilder:
         self.options = resolve(EXPORT_OPTIONS, options)
         self.tolerance = scene.tolerance
         self.splits: dict[int, tuple[Split, FloatArray, FloatArray]] = {}
-        self.model = doc.Model(name=scene.source_name, compression=COMPRESSION.text(self.options))
+        self.model = codec.Model(name=scene.source_name, compression=COMPRESSION.text(self.options))
         self.moving = self.animated_points()
         self.model.nodes = [self.node(index, node) for index, node in enumerate(scene.nodes)]
         for clip in scene.clips:
@@ -50,10 +50,10 @@ class ModelBuilder:
                 moving[track.target] = min(fewest, track.points.shape[1])
         return moving
 
-    def node(self, index: int, node: Node) -> doc.Node:
+    def node(self, index: int, node: Node) -> codec.Node:
         w, x, y, z = node.rotation
         rotation = BLENDER_TO_FILE.quaternions_to_xyzw(np.asarray([(w, x, y, z)], np.float32))[0].tolist()
-        mapped = doc.Node(
+        mapped = codec.Node(
             parent=node.parent,
             name=node.name,
             position=_vector(BLENDER_TO_FILE.vectors(np.asarray(node.translation))),
@@ -63,16 +63,16 @@ class ModelBuilder:
         if node.mesh is None or not len(node.mesh.corner_point):
             # The official exporter writes these three properties, empty, for nodes without vertices.
             mapped.properties = [
-                doc.VertexProperty.of(name, np.empty((0, k), np.float32))
+                codec.VertexProperty.of(name, np.empty((0, k), np.float32))
                 for name, k in (("position", 3), ("normal", 3), ("tangent", 4))
             ]
             if node.mesh is not None:
-                mapped.meshes = [doc.Mesh(np.empty(0, np.int32), name) for name in node.mesh.materials[:1]]
+                mapped.meshes = [codec.Mesh(np.empty(0, np.int32), name) for name in node.mesh.materials[:1]]
             return mapped
         self.fill_mesh(index, node, node.mesh, mapped)
         return mapped
 
-    def fill_mesh(self, index: int, node: Node, mesh: Mesh, mapped: doc.Node) -> None:
+    def fill_mesh(self, index: int, node: Node, mesh: Mesh, mapped: codec.Node) -> None:
         """Split corners into vertices; write the vertex properties and one submesh for each material."""
         if not np.isfinite(mesh.points).all():
             raise ExportError("'{}' has vertices with NaN or infinite coordinates; delete them", node.name)
@@ -89,26 +89,26 @@ class ModelBuilder:
         # The official exporter writes -0 for a mesh without UV layer, which has no tangents.
         turned[:, 3] = np.where(tangents[:, 3] == 0, -1.0 if uvs else -0.0, -tangents[:, 3])
         properties = [
-            doc.VertexProperty.of("position", BLENDER_TO_FILE.vectors(positions)),
-            doc.VertexProperty.of("normal", BLENDER_TO_FILE.vectors(normals)),
-            doc.VertexProperty.of("tangent", turned),
+            codec.VertexProperty.of("position", BLENDER_TO_FILE.vectors(positions)),
+            codec.VertexProperty.of("normal", BLENDER_TO_FILE.vectors(normals)),
+            codec.VertexProperty.of("tangent", turned),
         ]
         if mesh.colors:
             properties.append(
-                doc.VertexProperty.of("color", _encoded_colors(mesh.colors[0].on_vertices(corner, point)))
+                codec.VertexProperty.of("color", _encoded_colors(mesh.colors[0].on_vertices(corner, point)))
             )
         properties += [
-            doc.VertexProperty.of(name, values.astype(np.float32, copy=False))
+            codec.VertexProperty.of(name, values.astype(np.float32, copy=False))
             for name, values in zip(UV_NAMES, uvs, strict=False)
         ]
         for layer in mesh.custom:
             values = layer.at_vertices(corner, point)
-            scalar_type = next((kind for kind, dtype in doc.DTYPES.items() if kind and dtype == values.dtype), None)
+            scalar_type = next((kind for kind, dtype in codec.DTYPES.items() if kind and dtype == values.dtype), None)
             if scalar_type is None:
                 template = "the attribute '{}' has a type that the format does not support; left out"
                 self.scene.report.loss("unsupported-attribute-type", template, layer.name, item=node.name)
             else:
-                properties.append(doc.VertexProperty.of(layer.name, values, scalar_type))
+                properties.append(codec.VertexProperty.of(layer.name, values, scalar_type))
         mapped.properties = properties
         mapped.meshes = self.submeshes(mesh, vertices)
 
@@ -146,14 +146,14 @@ class ModelBuilder:
             return np.zeros((len(positions), 4), np.float32)
         return vertex_tangents(positions, normals, uvs[0].astype(np.float32, copy=False), vertices.corner_vertex)
 
-    def submeshes(self, mesh: Mesh, vertices: Split) -> list[doc.Mesh]:
+    def submeshes(self, mesh: Mesh, vertices: Split) -> list[codec.Mesh]:
         """Return one submesh for each material name, with triangles in order and corners in the file's winding."""
         names = [self.material_name(name) for name in mesh.materials] or [""]
         slots: dict[str, list[int]] = {}
         for slot, name in enumerate(names):
             slots.setdefault(name, []).append(slot)
         triangles = vertices.corner_vertex.reshape(-1, 3)[:, ::-1]
-        found: list[doc.Mesh] = []
+        found: list[codec.Mesh] = []
         for name, indices in slots.items():
             if len(slots) == 1:
                 chosen = triangles
@@ -162,7 +162,7 @@ class ModelBuilder:
                 wanted[indices] = True
                 chosen = triangles[wanted[mesh.material_index]]
             if len(chosen) or len(slots) == 1:
-                found.append(doc.Mesh(np.ascontiguousarray(chosen).reshape(-1), name))
+                found.append(codec.Mesh(np.ascontiguousarray(chosen).reshape(-1), name))
         return found
 
     def material_name(self, name: str) -> str:
@@ -184,7 +184,7 @@ class ModelBuilder:
             if track.target in self.splits:
                 node.vertex_animations.append(self.vertex_animation(clip, track))
 
-    def vertex_animation(self, clip: Clip, track: VertexTrack) -> doc.VertexAnimation:
+    def vertex_animation(self, clip: Clip, track: VertexTrack) -> codec.VertexAnimation:
         """Return the offsets and frame rotations of all vertices; the first ``animated_vertex_count`` vertices move."""
         mesh = self.scene.nodes[track.target].mesh
         if mesh is None:
@@ -203,18 +203,18 @@ class ModelBuilder:
             if track.tangents is not None:
                 frame_tangents[:moving] = track.tangents[number][moving_point]
             frames.append(
-                doc.VertexAnimationFrame(
+                codec.VertexAnimationFrame(
                     [
-                        doc.VertexProperty.of("offset", BLENDER_TO_FILE.vectors(offsets)),
-                        doc.VertexProperty.of("rotation", frame_rotations(frame_normals, frame_tangents)),
+                        codec.VertexProperty.of("offset", BLENDER_TO_FILE.vectors(offsets)),
+                        codec.VertexProperty.of("rotation", frame_rotations(frame_normals, frame_tangents)),
                     ]
                 )
             )
-        return doc.VertexAnimation(clip.name, clip.fps, moving, frames)
+        return codec.VertexAnimation(clip.name, clip.fps, moving, frames)
 
 
-def _node_animation(clip: Clip, track: TransformTrack) -> doc.NodeAnimation:
-    return doc.NodeAnimation(
+def _node_animation(clip: Clip, track: TransformTrack) -> codec.NodeAnimation:
+    return codec.NodeAnimation(
         name=clip.name,
         framerate=clip.fps,
         positions=BLENDER_TO_FILE.vectors(track.translation),
@@ -263,6 +263,6 @@ def _encoded_colors(layer: Layer) -> FloatArray:
     return encoded
 
 
-def _vector(values: npt.NDArray[np.floating]) -> doc.Vector3:
+def _vector(values: npt.NDArray[np.floating]) -> codec.Vector3:
     x, y, z = values.tolist()
     return (x, y, z)

@@ -1,4 +1,4 @@
-"""Entries of the game's archive of blueprints, read within bounds."""
+"""Files of the game for modders, and of mods (docs/formats/timbermesh.md, material names)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import os
 import zipfile
 import zlib
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
-from ...core.errors import FormatError, refusal
-from ...disk.rooted_files import path_key
+from ..core.errors import FormatError, refusal
+from ..disk.rooted_files import path_key
 
 LARGEST_ENTRY = 1 << 20
 """Largest size of an entry in bytes. The largest blueprint of the game has a third of it."""
@@ -127,3 +128,65 @@ def _stamp(path: Path) -> tuple[int, int]:
     except OSError:
         return 0, 0
     return info.st_size, info.st_mtime_ns
+
+
+ARCHIVE = "Blueprints.zip"
+EXAMPLE_MODELS = "TimberbornExampleModels.blend"
+MANIFEST = "manifest.json"
+"""File in the main folder of a mod."""
+
+_INSTALLATIONS = (
+    ("steamapps", "common", "Timberborn", "Timberborn_Data", "StreamingAssets", "Modding"),
+    (
+        "steamapps",
+        "common",
+        "Timberborn",
+        "Timberborn.app",
+        "Contents",
+        "Resources",
+        "Data",
+        "StreamingAssets",
+        "Modding",
+    ),
+)
+"""Folders from a library of games down to the archive, on Windows and Linux and on macOS."""
+_SUFFIXES = [parts[start:] for parts in _INSTALLATIONS for start in range(len(parts) + 1)]
+_MOST_LEVELS = 8
+"""Number of folders in which the archive is searched: the chosen folder and its parents."""
+_MOD_LEVELS = 8
+"""Number of parent folders of a model in which a manifest is searched."""
+
+
+def find_archive(folder: str | Path) -> Path:
+    """Return the path of the game's archive of blueprints.
+
+    Only the known paths are tested, below ``folder`` and below each folder above it. ``folder`` may also be a file,
+    such as the archive itself or the game's program.
+
+    Raises
+    ------
+    FormatError
+        None of these paths has the archive.
+    """
+    start = Path(os.path.abspath(os.path.expanduser(folder)))
+    for above in islice((start, *start.parents), _MOST_LEVELS):
+        for parts in _SUFFIXES:
+            path = above.joinpath(*parts, ARCHIVE)
+            if os.path.isfile(path):
+                return path
+    raise FormatError("'{}' is not a folder of Timberborn: it has no {}", folder, ARCHIVE)
+
+
+def find_example_models(folder: str | Path) -> Path | None:
+    """Return the path of the .blend file with the game's example models, or None if the game has none."""
+    try:
+        path = find_archive(folder).with_name(EXAMPLE_MODELS)
+    except FormatError:
+        return None
+    return path if os.path.isfile(path) else None
+
+
+def mod_folder(file: Path) -> Path | None:
+    """Return the folder of the mod that a file belongs to: the nearest folder above it with a manifest."""
+    folders = islice(Path(os.path.abspath(file)).parents, _MOD_LEVELS)
+    return next((folder for folder in folders if os.path.isfile(folder / MANIFEST)), None)

@@ -1,1 +1,0 @@
-"""Names of materials, from the game's files."""

@@ -1,0 +1,1 @@
+"""The Timbermesh format (docs/formats/timbermesh.md)."""

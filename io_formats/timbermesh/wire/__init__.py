@@ -1,1 +1,0 @@
-"""Container and protobuf messages."""
