@@ -148,7 +148,7 @@ def _texts_of_tables() -> Iterator[str]:
     from meshferry.blender_data.rigging import body_shapes
     from meshferry.io_formats import registry
     from meshferry.io_formats.core import capabilities
-    from meshferry.io_formats.timbermesh.blueprint.problems import Problem as BlueprintProblem
+    from meshferry.io_formats.timbermesh.blueprint.tree import Problem as BlueprintProblem
     from meshferry.io_formats.unigine.mesh import array_checks
     from meshferry.io_formats.unigine.scene.unresolved import Problem as SceneProblem
     from meshferry.operators import format_operators, option_properties, preferences

@@ -15,12 +15,9 @@ from ...core.placement import ModelUse
 from ...core.scene import Scene
 from ...geometry.hierarchy import world_matrices
 from ...projects import Projects
-from .colliders import colliders_of
-from .document import Blueprint, Members, child_of
-from .footprint import Footprint
-from .linking import placement_builder
-from .numbers import Numbers
-from .placement_builder import PlacementBuilder, matrices_in_model
+from .codec import Blueprint, Members, child_of
+from .components import Footprint, Numbers, colliders_of
+from .mapping import PlacementBuilder, matrices_in_model, placement_builder
 from .tree import BlueprintNode, State
 
 _MOST_OUTSIDE = 0.55

@@ -22,10 +22,9 @@ import numpy as np
 from ...core.errors import ExportError
 from ...core.messages import Report, Text
 from ...core.placement import NodeEdit, Patched
-from .json_text import JsonValue, names_of, parse, pointer_of
-from .merging import NESTED
-from .text_edits import New, TextEdits
-from .transforms import changed_numbers, shortest_decimal
+from .codec import NESTED
+from .components import changed_numbers, shortest_decimal
+from .json_text import JsonValue, New, TextEdits, names_of, parse, pointer_of
 from .tree import STATE_FIELDS, State
 
 ROOT = "/"

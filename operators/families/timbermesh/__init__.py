@@ -7,7 +7,7 @@ from bpy.props import StringProperty
 
 from ....blender_data.exporting import object_selection
 from ....io_formats.core.messages import Message
-from ....io_formats.timbermesh.formats import TIMBERBORN_BLUEPRINT
+from ....io_formats.timbermesh.blueprint.format import TIMBERBORN_BLUEPRINT
 from ....io_formats.timbermesh.model.format import TIMBERMESH
 from ...exporting.export_dialog import named_collection
 from ...findings.checks import CheckScene

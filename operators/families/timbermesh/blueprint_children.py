@@ -10,7 +10,7 @@ from ....blender_data import file_records, import_marks
 from ....blender_data.file_records import FileRecord
 from ....blender_data.importing.placing.node_objects import OWNER
 from ....blender_data.mesh_data import mesh_edits
-from ....io_formats.timbermesh.formats import TIMBERBORN_BLUEPRINT
+from ....io_formats.timbermesh.blueprint.format import TIMBERBORN_BLUEPRINT
 
 MODEL = "Model"
 """Custom property with the path of the model of a child."""

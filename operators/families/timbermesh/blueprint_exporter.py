@@ -11,7 +11,7 @@ from ....blender_data.steps import Steps
 from ....io_formats.core.errors import ExportError
 from ....io_formats.core.messages import Text
 from ....io_formats.core.options import Option
-from ....io_formats.timbermesh.formats import TIMBERBORN_BLUEPRINT
+from ....io_formats.timbermesh.blueprint.format import TIMBERBORN_BLUEPRINT
 from ...exporting.export_base import ExportScene
 from ...exporting.export_dialog import named_collection
 from ...exporting.patched_export import PatchesImported

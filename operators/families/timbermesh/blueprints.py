@@ -16,11 +16,9 @@ from ....blender_data.steps import finish
 from ....io_formats.api import load, scene_of
 from ....io_formats.core.errors import ExportError, MeshferryError
 from ....io_formats.core.messages import Kind, Message, Report, counted, distinct
-from ....io_formats.timbermesh.blueprint import transforms
-from ....io_formats.timbermesh.blueprint.links import placed_model
-from ....io_formats.timbermesh.blueprint.model_paths import model_path
-from ....io_formats.timbermesh.blueprint.options import MOD
-from ....io_formats.timbermesh.formats import TIMBERBORN_BLUEPRINT
+from ....io_formats.timbermesh.blueprint import components
+from ....io_formats.timbermesh.blueprint.format import MOD, TIMBERBORN_BLUEPRINT
+from ....io_formats.timbermesh.blueprint.links import model_path, placed_model
 from ....io_formats.timbermesh.model.format import TIMBERMESH
 from ...importing.import_base import select_only
 from ...importing.session_projects import session_projects
@@ -113,7 +111,7 @@ class OBJECT_OT_timbermesh_model_add(bpy.types.Operator):
         options = ImportOptions.of(values_for(IMPORT_OPTIONS, import_marks.stored_options(collection)))
         try:
             path = path_in_blueprint(file, collection, record)
-            made, messages = add_model(context, child, placed_model(file), transforms.ORDER, options)
+            made, messages = add_model(context, child, placed_model(file), components.ORDER, options)
         except MeshferryError as problem:
             return refuse(self, problem.sentence())
         made[MODEL] = path

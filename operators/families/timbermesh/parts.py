@@ -16,7 +16,7 @@ from ....blender_data.exporting.transforms import Matrix4
 from ....blender_data.names import MARK, name_in_file, without_number
 from ....io_formats.core.errors import ExportError
 from ....io_formats.core.messages import listed
-from ....io_formats.timbermesh.blueprint.transforms import ORDER as ROTATION_MODE
+from ....io_formats.timbermesh.blueprint.components import ORDER as ROTATION_MODE
 from .blueprint_children import MODEL, child_of, is_child, is_guide, objects_of_model
 
 ORIGIN_NAME = f"{MARK}Origin"

@@ -10,7 +10,7 @@ from typing import Any
 import bpy
 import numpy as np
 from meshferry.io_formats.core.scene import Layer, Mesh, Node, Scene
-from meshferry.io_formats.timbermesh.blueprint.transforms import to_channels
+from meshferry.io_formats.timbermesh.blueprint.components import to_channels
 from meshferry.io_formats.timbermesh.model.format import TIMBERMESH
 
 from . import models

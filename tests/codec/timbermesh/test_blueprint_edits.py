@@ -21,8 +21,8 @@ import pytest
 import timber_mod
 from meshferry.io_formats.core.errors import ExportError
 from meshferry.io_formats.core.placement import Channels, NodeEdit, Patched
+from meshferry.io_formats.timbermesh.blueprint.components import to_channels
 from meshferry.io_formats.timbermesh.blueprint.patching import patch
-from meshferry.io_formats.timbermesh.blueprint.transforms import to_channels
 
 NUMBER = re.compile(r"(?<=[\s:\[,])-?\d[\d.]*(?:[eE][-+]?\d+)?(?=[\s,}\]/])")
 SEEDS = 1000

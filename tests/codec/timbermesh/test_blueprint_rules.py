@@ -20,13 +20,12 @@ from meshferry.io_formats.core.placement import Marker, ModelUse, PlacedNode, Wi
 from meshferry.io_formats.core.scene import Scene
 from meshferry.io_formats.disk import rooted_files
 from meshferry.io_formats.projects import Projects
-from meshferry.io_formats.timbermesh.blueprint import merging, tree
-from meshferry.io_formats.timbermesh.blueprint.footprint import SPEC, footprint_of
-from meshferry.io_formats.timbermesh.blueprint.merging import Merger
-from meshferry.io_formats.timbermesh.blueprint.mod_files import usable_path
-from meshferry.io_formats.timbermesh.blueprint.numbers import Numbers
-from meshferry.io_formats.timbermesh.formats import TIMBERBORN_BLUEPRINT
-from meshferry.io_formats.timbermesh.model import codec
+from meshferry.io_formats.timbermesh.blueprint import codec, tree
+from meshferry.io_formats.timbermesh.blueprint.codec import Merger
+from meshferry.io_formats.timbermesh.blueprint.components import SPEC, Numbers, footprint_of
+from meshferry.io_formats.timbermesh.blueprint.format import TIMBERBORN_BLUEPRINT
+from meshferry.io_formats.timbermesh.blueprint.links import usable_path
+from meshferry.io_formats.timbermesh.model import codec as model_codec
 from meshfuzz import timberborn_blueprint_seeds as seeds
 from meshfuzz.timberborn_blueprint_seeds import nested, part
 
@@ -177,7 +176,7 @@ def test_too_long_keys_are_refused(save: Save) -> None:
 
 
 def test_too_much_to_merge_is_refused(save: Save, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(merging, "_MOST_STEPS", 50_000)
+    monkeypatch.setattr(codec, "_MOST_STEPS", 50_000)
     save("Big.blueprint.json", {"GoodSpec": {str(number): 0 for number in range(1000)}})
     many = {f"{number}#nested": nested("Big.blueprint", {"GoodSpec": {"0": 1}}) for number in range(100)}
     with pytest.raises(FormatError, match="too many values"):
@@ -486,7 +485,7 @@ def test_a_blueprint_that_places_nothing_is_read_and_said(save: Save) -> None:
 def square(low: float, high: float) -> bytes:
     """Return a model with a square that reaches from ``low`` to ``high`` in X and Z of the game."""
     corners = np.array([[low, 0, low], [high, 0, low], [high, 0, high], [low, 0, high]], np.float32)
-    return codec.write(models.model(models.with_values(models.mesh_node(), "position", corners)))
+    return model_codec.write(models.model(models.with_values(models.mesh_node(), "position", corners)))
 
 
 def findings(path: Path) -> dict[str, str]:

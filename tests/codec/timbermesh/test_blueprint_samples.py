@@ -12,10 +12,9 @@ from meshferry.io_formats import api
 from meshferry.io_formats.core.placement import Marker, ModelUse, PlacedNode, PlacementPart, Wire
 from meshferry.io_formats.core.scene import Scene
 from meshferry.io_formats.projects import Projects
-from meshferry.io_formats.timbermesh.blueprint import reader
-from meshferry.io_formats.timbermesh.blueprint.linking import placement_builder
-from meshferry.io_formats.timbermesh.blueprint.placement_builder import PlacementBuilder, matrices_in_model
-from meshferry.io_formats.timbermesh.formats import TIMBERBORN_BLUEPRINT
+from meshferry.io_formats.timbermesh.blueprint import codec
+from meshferry.io_formats.timbermesh.blueprint.format import TIMBERBORN_BLUEPRINT
+from meshferry.io_formats.timbermesh.blueprint.mapping import PlacementBuilder, matrices_in_model, placement_builder
 
 SAMPLES = (
     "Crane.Folktails",
@@ -45,7 +44,7 @@ class Read:
         self.path = folder / path
         self.folder = folder / path.partition("/")[0]
         self.builder: PlacementBuilder = placement_builder(name, projects, None)
-        self.scene: Scene = self.builder.build(reader.read(self.path.read_bytes()), self.path)
+        self.scene: Scene = self.builder.build(codec.read(self.path.read_bytes()), self.path)
         assert self.scene.placement is not None
         self.part: PlacementPart = self.scene.placement.parts[0]
         self.worlds: list[Any] = []

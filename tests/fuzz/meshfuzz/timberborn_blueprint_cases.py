@@ -68,7 +68,7 @@ def link(document: Any, data: bytes, options: dict[str, Any]) -> Any:
     """Return the scene of a document that may nest its own file."""
     from pathlib import Path
 
-    from meshferry.io_formats.timbermesh.blueprint.placement_builder import PlacementBuilder
+    from meshferry.io_formats.timbermesh.blueprint.mapping import PlacementBuilder
 
     return PlacementBuilder("case", SelfFiles(data)).build(document, Path("case.blueprint.json"))
 

@@ -1,15 +1,18 @@
-"""Blueprint -> Placement (docs/formats/timberborn_blueprints.md, section 8)."""
+"""Blueprint -> Placement (docs/formats/timberborn_blueprints.md, section 8), with the models of its mod; facts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ...core.errors import FormatError
-from ...core.messages import Unresolved
+from ...core.messages import Message, Unresolved, distinct
+from ...core.options import resolve
 from ...core.placement import (
     Content,
     Marker,
@@ -24,15 +27,34 @@ from ...core.placement import (
 from ...core.scene import Scene
 from ...geometry.hierarchy import world_matrices
 from ...geometry.transforms import matrix_of_transform
-from . import colliders, points
-from .document import Blueprint, BlueprintSource, child_of
-from .footprint import SPEC, Footprint, footprint_of
+from ...projects import Projects
+from ..model.format import GAME
+from . import components
+from .codec import Blueprint, BlueprintSource, child_of
+from .components import SPEC, Footprint, Numbers, colliders_of, footprint_of
+from .format import IMPORT_OPTIONS, MOD
 from .json_text import names_of
-from .links import Links, placed_model
-from .mod_files import ModFiles
-from .numbers import Numbers
-from .problems import Problem
-from .tree import BlueprintNode, State, TreeBuilder
+from .links import Links, ModFiles, placed_model
+from .tree import BlueprintNode, Problem, State, TreeBuilder
+
+
+def facts(document: Blueprint) -> dict[str, Any]:
+    """Count the elements of the file itself. Nested blueprints are not read."""
+    unresolved = Unresolved()
+    numbers = Numbers(unresolved)
+    nodes = TreeBuilder(None, unresolved).build(BlueprintSource("", document.root), "")
+    models = [node for node in nodes if node.model]
+    footprint = footprint_of(document.root, numbers)
+    return {
+        "nodes": len(nodes) - 1,
+        "placed_models": len(models),
+        "models": sorted({node.model for node in models}),
+        "states": dict(Counter(node.state.value for node in models).most_common()),
+        "blueprints": sorted({node.nested for node in nodes if node.nested}),
+        "colliders": sum(1 for node in nodes for _ in colliders_of(node.value, numbers, node.pointer)),
+        "size": list(footprint.size) if footprint is not None else None,
+    }
+
 
 NOT_HELD = frozenset({"name", "is_hidden", "materials"})
 """Fields of edits that are not written into a blueprint: other files refer to the names, and the format lacks the
@@ -55,7 +77,7 @@ class PlacementBuilder:
         self._numbers = Numbers(self._unresolved)
         self._links = Links(files, self._unresolved) if files is not None else None
         self._models: dict[Path, int] = {}
-        self._wires = colliders.Wires()
+        self._wires = components.Wires()
         self._collections: dict[tuple[int, str], int] = {}
         self._scenes: dict[int, Scene | None] = {}
 
@@ -149,7 +171,7 @@ class PlacementBuilder:
 
     def _add_colliders(self) -> None:
         for number, node in enumerate(self.nodes):
-            for found in colliders.colliders_of(node.value, self._numbers, node.pointer):
+            for found in components.colliders_of(node.value, self._numbers, node.pointer):
                 placed = PlacedNode(f"{found.kind.capitalize()}Collider", number, found.channels.matrix())
                 placed.content, placed.channels = self._wires.of(found), found.channels
                 placed.key, placed.owner = node.pointer + found.pointer, node.content_owner
@@ -160,17 +182,17 @@ class PlacementBuilder:
         self.footprint = found = footprint_of(document.root, self._numbers)
         if found is None:
             return
-        points, edges = colliders.box_wire(*found.boxes())
+        points, edges = components.box_wire(*found.boxes())
         wire = Wire("Footprint", _moved(self._to_root(), points), edges, is_selectable=False)
         placed = PlacedNode("Footprint", 0, content=wire, key=f"/{SPEC}")
         placed.collection = self._collection("Footprint", is_guide=True)
         self._part.nodes.append(placed)
 
     def _add_points(self, document: Blueprint) -> None:
-        for point in points.points_of(document.root, self.footprint, self._numbers):
+        for point in components.points_of(document.root, self.footprint, self._numbers):
             placed = PlacedNode(point.name, 0, self._to_root() @ point.matrix, point.marker, key=point.key)
             self._add_point(placed)
-        for attachment in points.attachments_of(document.root, self._numbers):
+        for attachment in components.attachments_of(document.root, self._numbers):
             placed = PlacedNode(attachment.name, self._parent_of(attachment), attachment.channels.matrix())
             placed.content, placed.channels = Marker(MarkerShape.CROSS), attachment.channels
             placed.key, placed.properties = attachment.key, attachment.properties
@@ -189,7 +211,7 @@ class PlacementBuilder:
 
     # -- attachments ----------------------------------------------------------------------------
 
-    def _parent_of(self, attachment: points.Attachment) -> int:
+    def _parent_of(self, attachment: components.Attachment) -> int:
         """Return the index of the parent node of an attachment. For a parent inside a model, add a node."""
         name = attachment.parent
         if not name:
@@ -232,3 +254,34 @@ def matrices_in_model(scene: Scene) -> npt.NDArray[np.float64]:
 def _moved(matrix: npt.NDArray[np.float64], points: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     moved = points.astype(np.float64) @ matrix[:3, :3].T + matrix[:3, 3]
     return moved.astype(np.float32)
+
+
+_NOT_MISSING = {"places-nothing"}
+
+
+def link(
+    document: Blueprint, scene: Scene, path: Path, projects: Projects, options: Mapping[str, Any] | None = None
+) -> None:
+    """Replace the placement of a scene by one with models and nested blueprints."""
+    built = placement_builder(scene.name, projects, options).build(document, path)
+    scene.placement, scene.warnings = built.placement, built.warnings
+
+
+def missing(document: Blueprint, path: Path, projects: Projects, options: Mapping[str, Any]) -> list[Message]:
+    """Return messages about missing and damaged models and blueprints, and about values that cannot be used."""
+    found = placement_builder(path.stem, projects, options).build(document, path)
+    return [message for message in distinct(found.warnings) if message.code not in _NOT_MISSING]
+
+
+def placement_builder(name: str, projects: Projects, options: Mapping[str, Any] | None) -> PlacementBuilder:
+    """Return the builder of a blueprint's placement, which reads the files around it."""
+    chosen = resolve(IMPORT_OPTIONS, options)
+    return PlacementBuilder(name, ModFiles(projects, MOD.text(chosen), GAME.text(chosen)))
+
+
+def to_scene(document: Blueprint, name: str, options: Mapping[str, Any] | None = None) -> Scene:
+    """Map a blueprint to a placement of its own nodes.
+
+    Models and nested blueprints are added by :mod:`.linking`.
+    """
+    return PlacementBuilder(name, None).build(document)
