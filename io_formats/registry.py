@@ -12,7 +12,7 @@ from .core.format import Family, Format
 from .core.recognition import Match, NearMiss, likely_text, signature_text
 from .mesh_serializer import format as mesh_serializer_format
 from .second_life import formats as second_life
-from .timbermesh import formats as timbermesh
+from .timbermesh import family as timbermesh_family
 from .unigine import formats as unigine
 
 HEAD_SIZE = 4096
@@ -39,7 +39,7 @@ def _external_families() -> Iterator[Family]:
 
 
 FAMILIES: tuple[Family, ...] = (
-    timbermesh.FAMILY,
+    timbermesh_family.FAMILY,
     unigine.FAMILY,
     second_life.FAMILY,
     mesh_serializer_format.FAMILY,

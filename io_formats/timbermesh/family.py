@@ -1,4 +1,4 @@
-"""The Timbermesh format, and blueprints, which place such models."""
+"""The family of Timberborn's formats: the Timbermesh format, and blueprints, which place such models."""
 
 from __future__ import annotations
 
