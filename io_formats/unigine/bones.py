@@ -1,4 +1,7 @@
-"""Bone tables and bind transforms, the same in meshes, animations and skeletons (sections 2.4 and 3.3)."""
+"""Bone tables with their bind transforms, the same in all files, <-> a scene's skeleton (sections 2.4 and 3.3).
+
+Files and scenes use the same space; only the order of rotation components differs. Values are copied exactly.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..core.errors import ExportError
-from ..core.messages import Report, Text
-from ..core.scene import FloatArray
+from ..core.messages import Report, Text, counted, listed
+from ..core.scene import FloatArray, Joint, Skeleton
 from ..encodings.byte_reader import ByteStream
 from ..geometry.hierarchy import own_ancestor
-from . import strings
+from . import values
 
 MOST_BONES = 32768
 """Maximum number of bones in a file, since parents and weights store bone indices in 16 bits."""
@@ -42,7 +45,7 @@ def read_table(stream: ByteStream, count: int) -> list[Bone]:
         raise stream.error("The file is cut off or damaged: it claims {:,} bones", count)
     bones = []
     for number in range(count):
-        name = strings.read_string(stream, Text("the name of bone {}", number))
+        name = values.read_string(stream, Text("the name of bone {}", number))
         bones.append(Bone(name, stream.i16(Text("the parent of bone '{}'", name))))
     problem = _broken_parent(bones)
     if problem:
@@ -73,7 +76,7 @@ def encode_table(bones: Sequence[Bone]) -> bytes:
     problem = _broken_parent(bones)
     if problem:
         raise ExportError(problem)
-    return b"".join(strings.encode_string(bone.name) + bone.parent.to_bytes(2, "little", signed=True) for bone in bones)
+    return b"".join(values.encode_string(bone.name) + bone.parent.to_bytes(2, "little", signed=True) for bone in bones)
 
 
 def read_transforms(stream: ByteStream, bones: Sequence[Bone]) -> FloatArray:
@@ -114,3 +117,54 @@ def report_oddities(bones: Sequence[Bone], transforms: FloatArray, report: Repor
     bent = [bones[place].name for place in np.flatnonzero(np.abs(lengths - 1) > _UNIT_TOLERANCE).tolist()]
     text = "{} not of unit length: {}"
     report.change_of("not-unit-rotation", text, bent, "bone has a bind rotation", "bones have bind rotations")
+
+
+def check_bones(bones: list[Bone], report: Report) -> None:
+    """Warn about duplicate and empty bone names: UNIGINE finds bones by name."""
+    names = Counter(bone.name for bone in bones)
+    twice = [name for name, times in names.items() if times > 1]
+    if twice:
+        number = counted(len(twice), "bone name is", "bone names are")
+        report.warning(
+            "repeated-bone-name", "{} used twice, and UNIGINE finds bones by name: {}", number, listed(twice)
+        )
+    if "" in names:
+        report.warning("no-name", "{} no name", counted(names[""], "bone has", "bones have"))
+
+
+IDENTITY = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0)
+"""The identity transform in the order of files: translation, rotation (x, y, z, w), scale."""
+
+
+def to_skeleton(name: str, bones: list[Bone], transforms: FloatArray) -> Skeleton:
+    """Map a bone table and its local transforms (nb, 10) to a skeleton with joints in the order of the file."""
+    joints = []
+    for bone, (tx, ty, tz, x, y, z, w, sx, sy, sz) in zip(bones, transforms.tolist(), strict=True):
+        joints.append(Joint(bone.name, bone.parent, (tx, ty, tz), (w, x, y, z), (sx, sy, sz)))
+    return Skeleton(name, joints)
+
+
+def from_skeleton(skeleton: Skeleton) -> tuple[list[Bone], FloatArray]:
+    """Map a skeleton to a bone table and its local transforms, (nb, 10) float32.
+
+    Raises
+    ------
+    ExportError
+        More bones than a file can hold, or a NaN or infinite bind transform.
+    """
+    if len(skeleton.joints) > MOST_BONES:
+        raise ExportError(
+            "'{}' has {:,} bones; UNIGINE files hold {:,} at most. Export deform bones only, or split the armature",
+            skeleton.name,
+            len(skeleton.joints),
+            MOST_BONES,
+        )
+    transforms = np.empty((len(skeleton.joints), 10), np.float32)
+    for row, joint in zip(transforms, skeleton.joints, strict=True):
+        w, x, y, z = joint.rotation
+        row[:] = (*joint.translation, x, y, z, w, *joint.scale)
+    broken = ~np.isfinite(transforms).all(axis=1)
+    if broken.any():
+        name = skeleton.joints[int(np.flatnonzero(broken)[0])].name
+        raise ExportError("Bone '{}' of '{}': its rest transform holds NaN or infinite values", name, skeleton.name)
+    return [Bone(joint.name, joint.parent) for joint in skeleton.joints], transforms

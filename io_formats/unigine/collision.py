@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.scene import AnyArray, FloatArray, IntArray
-from . import compact_integers
+from . import values as unigine_values
 
 LEAF_SIZE = 4
 """Number of triangles from which a node of the tree is split."""
@@ -41,14 +41,14 @@ def build(positions: FloatArray, c_indices: AnyArray, leaf_size: int = LEAF_SIZE
     order, nodes, boxes, splits = _Tree(points, triangles, leaf_size).build()
     return b"".join(
         (
-            compact_integers.encode_integer(len(triangles)),
+            unigine_values.encode_integer(len(triangles)),
             edge_flags(points, triangles).tobytes(),
-            compact_integers.encode_integer(len(triangles)),
+            unigine_values.encode_integer(len(triangles)),
             # The first corner of each triangle, in the order of the tree.
-            compact_integers.encode_integers(3 * order),
-            compact_integers.encode_integer(len(nodes)),
+            unigine_values.encode_integers(3 * order),
+            unigine_values.encode_integer(len(nodes)),
             # Split axes are stored in one byte; a compact integer of 0, 1 or 2 is this byte.
-            compact_integers.encode_integers(nodes),
+            unigine_values.encode_integers(nodes),
             boxes.astype("<f4").tobytes(),
             splits.astype("<f4").tobytes(),
         )

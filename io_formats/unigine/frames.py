@@ -1,21 +1,103 @@
 """Frames of animations: delta frames (section 5, an10) and frames that omit default values (section 8.2).
 
+A layout states the size in bytes of the value for each bit. Records are stored one after the other, without padding.
+The values of one bit are read or written for all records at once.
+
 Both consist of records, frame by frame and bone by bone: a byte of flags and the values for the bits that are set.
 Decoding gathers each channel of all records at once; encoding scatters them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from ..core.errors import ExportError, FormatError
 from ..core.scene import AnyArray, FloatArray
 from ..encodings.byte_reader import ByteStream
 from ..encodings.records import record_starts
-from . import compact_integers
-from .frame_records import Bytes, Offsets, RecordLayout, hold_offsets
+from . import values as unigine_values
+
+Bytes = npt.NDArray[np.uint8]
+Offsets = npt.NDArray[np.intp]
+
+
+class RecordLayout:
+    """Size of the value for each bit of a flag byte, in the order of the bits.
+
+    Parameters
+    ----------
+    sizes:
+        Number of bytes of the values for bit 0, bit 1, and so on. Higher bits must not be set.
+    """
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        self.sizes = tuple(sizes)
+        flags = np.arange(256)
+        self.size_of: Offsets = np.ones(256, np.intp)
+        """(256,) size of a record for each flag byte."""
+        self._before = np.empty((len(sizes), 256), np.intp)
+        for bit, size in enumerate(sizes):
+            self._before[bit] = self.size_of
+            self.size_of[flags >> bit & 1 == 1] += size
+
+    @property
+    def known_bits(self) -> int:
+        return (1 << len(self.sizes)) - 1
+
+    def offsets(self, bit: int, starts: Offsets, flags: Bytes) -> Offsets:
+        """Return the byte offset of the value for a flag bit in each record, if the bit is set.
+
+        ``starts`` are the offsets of the records, and ``flags`` their flag bytes; all have the same shape.
+        """
+        return np.asarray(starts + self._before[bit][flags])
+
+    def gather(self, data: Bytes, offsets: Offsets, bit: int, dtype: str) -> AnyArray:
+        """Read the values for one flag bit at byte offsets of any shape (…).
+
+        The result has shape (…, k), where k is the number of ``dtype`` items in one value of the channel.
+        """
+        width = self.sizes[bit] // np.dtype(dtype).itemsize
+        if not offsets.size:
+            return np.empty((*offsets.shape, width), dtype)
+        taken = _windows(data, self.sizes[bit])[offsets]
+        return taken.view(dtype).reshape(*offsets.shape, width)
+
+    def pack(self, flags: Bytes, values: Sequence[AnyArray]) -> bytes:
+        """Encode records with flag bytes (…).
+
+        ``values`` has one array (…, k) for each bit; only values whose bit is set are stored.
+        """
+        flat = np.ascontiguousarray(flags, np.uint8).reshape(-1)
+        ends = np.cumsum(self.size_of[flat])
+        starts = ends - self.size_of[flat]
+        packed = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
+        packed[starts] = flat
+        for bit, (size, array) in enumerate(zip(self.sizes, values, strict=True)):
+            records = np.flatnonzero(flat >> bit & 1)
+            if len(records):
+                rows = np.ascontiguousarray(array.reshape(len(flat), -1)[records])
+                offsets = self.offsets(bit, starts[records], flat[records])
+                _windows(packed, size)[offsets] = rows.view(f"V{size}")[:, 0]
+        return packed.tobytes()
+
+
+def _windows(data: Bytes, size: int) -> AnyArray:
+    """Return a view whose element i consists of the ``size`` bytes from byte i on, without alignment."""
+    return np.ndarray((len(data) - size + 1,), f"V{size}", buffer=data, strides=(1,))
+
+
+def hold_offsets(offsets: Offsets, flagged: npt.NDArray[np.bool_]) -> Offsets:
+    """Replace the offsets (F, n) of unflagged records by the last flagged offset of an earlier frame.
+
+    Offsets ascend with the frames, so this is a running maximum. The first frame must be flagged.
+    """
+    if flagged.all():
+        return offsets
+    return np.asarray(np.maximum.accumulate(np.where(flagged, offsets, 0), axis=0))
 
 
 @dataclass
@@ -133,7 +215,7 @@ def write_quantized_frames(frames: DeltaFrames) -> bytes:
 
 def read_bone_indices(stream: ByteStream, bone_count: int) -> AnyArray:
     """Read the list of animated bones: a count and (n,) int16 below ``bone_count``."""
-    count = compact_integers.read_count(stream, "animated bones", size=2)
+    count = unigine_values.read_count(stream, "animated bones", size=2)
     start = stream.position
     indices = stream.array(np.int16, count, "the list of animated bones").copy()
     wrong = np.flatnonzero((indices < 0) | (indices >= bone_count))
@@ -145,7 +227,7 @@ def read_bone_indices(stream: ByteStream, bone_count: int) -> AnyArray:
 
 def encode_bone_indices(indices: AnyArray) -> bytes:
     """Encode the list of animated bones for ``read_bone_indices``."""
-    return compact_integers.encode_integer(len(indices)) + np.ascontiguousarray(indices, "<i2").tobytes()
+    return unigine_values.encode_integer(len(indices)) + np.ascontiguousarray(indices, "<i2").tobytes()
 
 
 def read_flagged_frames(stream: ByteStream, indices: AnyArray) -> FlaggedFrames:
@@ -180,7 +262,7 @@ def read_flagged_frames(stream: ByteStream, indices: AnyArray) -> FlaggedFrames:
 def encode_flagged_frames(frames: FlaggedFrames) -> bytes:
     """Encode frame count and frames for ``read_flagged_frames``."""
     values = [np.ascontiguousarray(channel, "<f4") for channel in (frames.translation, frames.rotation, frames.scale)]
-    return compact_integers.encode_integer(frames.frame_count) + _FLAGGED.pack(frames.flags, values)
+    return unigine_values.encode_integer(frames.frame_count) + _FLAGGED.pack(frames.flags, values)
 
 
 def _read_records(stream: ByteStream, bone_count: int, layout: RecordLayout) -> tuple[Bytes, Offsets, Bytes]:
@@ -189,8 +271,8 @@ def _read_records(stream: ByteStream, bone_count: int, layout: RecordLayout) -> 
     Return the bytes from the first record on, and the offsets (F, n) and flags (F, n) of the records.
     """
     # Each record has at least one byte, so the data limits the count. Without records, this limit is used.
-    most = compact_integers.LARGEST_INTEGER if bone_count else _MOST_EMPTY_FRAMES
-    frame_count = compact_integers.read_count(stream, "frames", size=bone_count, most=most)
+    most = unigine_values.LARGEST_INTEGER if bone_count else _MOST_EMPTY_FRAMES
+    frame_count = unigine_values.read_count(stream, "frames", size=bone_count, most=most)
     data = stream.rest()
     try:
         found, end = record_starts(data, frame_count * bone_count, layout.size_of, what="bones of all frames")
@@ -273,5 +355,5 @@ def _encode_delta(frames: DeltaFrames, layout: RecordLayout) -> bytes:
         rotation,
         *(scale[..., axis] for axis in range(3)),
     ]
-    head = bytes((frames.mask,)) + compact_integers.encode_integer(frames.frame_count)
+    head = bytes((frames.mask,)) + unigine_values.encode_integer(frames.frame_count)
     return head + layout.pack(frames.flags, values)

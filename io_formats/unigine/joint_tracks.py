@@ -15,8 +15,8 @@ import numpy.typing as npt
 from ..core.errors import ExportError
 from ..core.messages import Report, Text, counted, listed
 from ..core.scene import AnyArray, Clip, FloatArray, Joint, Skeleton, TransformTrack
+from .bones import from_skeleton
 from .frames import ROTATION_BIT, SCALE_BITS, TRANSLATION_BITS, UNIT, DeltaFrames, FlaggedFrames
-from .skeletons import from_skeleton
 
 DEFAULT_TOLERANCE = 1e-6
 """Values closer than this to the default (translation 0, identity rotation, scale 1) are not stored, as in the engine.

@@ -13,7 +13,7 @@ from meshferry.io_formats.encodings.byte_reader import ByteStream
 from meshferry.io_formats.mesh_serializer.format import MESH_SERIALIZER
 from meshferry.io_formats.second_life.formats import SECOND_LIFE_BUNDLE
 from meshferry.io_formats.timbermesh.model.format import TIMBERMESH
-from meshferry.io_formats.unigine import compact_integers
+from meshferry.io_formats.unigine import values
 from meshfuzz import mesh_serializer_seeds
 from meshfuzz import second_life_seeds as sl
 from second_life_bytes import binary
@@ -58,7 +58,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "an index that ends inside a number": (lambda: TIMBERMESH.read(loose_mesh()), "indices of a mesh are malformed"),
     "a number of more than five bytes": (
-        lambda: compact_integers.read_integers(ByteStream(b"\x80" * 5 + b"\0\0"), 2, "the nodes"),
+        lambda: values.read_integers(ByteStream(b"\x80" * 5 + b"\0\0"), 2, "the nodes"),
         "more than 5 bytes",
     ),
 }

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 
 from ...core.messages import Message, Report, Text, counted, listed
-from ..bones import Bone
+from ..bones import check_bones
 from ..frames import DeltaFrames
 from .document import AnimationFile
 from .versions import SKELETON_VERSIONS
@@ -41,16 +41,3 @@ def check(document: AnimationFile) -> list[Message]:
     if isinstance(document.frames, DeltaFrames) and frame_count and not document.frames.mask:
         report.warning("animates-no-channel", "it animates no channel: nothing moves")
     return found.messages
-
-
-def check_bones(bones: list[Bone], report: Report) -> None:
-    """Warn about duplicate and empty bone names: UNIGINE finds bones by name."""
-    names = Counter(bone.name for bone in bones)
-    twice = [name for name, times in names.items() if times > 1]
-    if twice:
-        number = counted(len(twice), "bone name is", "bone names are")
-        report.warning(
-            "repeated-bone-name", "{} used twice, and UNIGINE finds bones by name: {}", number, listed(twice)
-        )
-    if "" in names:
-        report.warning("no-name", "{} no name", counted(names[""], "bone has", "bones have"))

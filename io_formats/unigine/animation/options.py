@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...core.options import IMPORT_CHOICES, Choice, Option
-from ..mesh.options import ANIMATION_RATE, TURN
+from ..options import ANIMATION_RATE, TURN
 
 IMPORT_OPTIONS: tuple[Option, ...] = (TURN, ANIMATION_RATE)
 

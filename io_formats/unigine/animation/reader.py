@@ -6,7 +6,7 @@ import numpy as np
 
 from ...core.errors import UnsupportedFormatError
 from ...encodings.byte_reader import ByteStream
-from .. import bones, compact_integers, frames, strings
+from .. import bones, frames, values
 from . import writer
 from .document import AnimationFile
 from .versions import VERSIONS
@@ -58,12 +58,12 @@ def _read_quantized(stream: ByteStream) -> AnimationFile:
     """Read an10 after its first magic number (section 8.1)."""
     document = AnimationFile("an10")
     document.bounds = stream.array(np.float32, 10, "the bounds").copy()
-    document.bones = bones.read_table(stream, compact_integers.read_integer(stream, "the number of bones"))
+    document.bones = bones.read_table(stream, values.read_integer(stream, "the number of bones"))
     start = stream.position
-    count = compact_integers.read_integer(stream, "the number of animations")
+    count = values.read_integer(stream, "the number of animations")
     if count != 1:
         raise stream.error("The file claims {:,} animations, but an an10 holds one", count, offset=start)
-    document.name = strings.read_string(stream, "the name of the animation")
+    document.name = values.read_string(stream, "the name of the animation")
     stream.expect(b"an10", "the magic before the bind transforms")
     document.transforms = bones.read_transforms(stream, document.bones).copy()
     document.frames = frames.read_quantized_frames(stream, len(document.bones))
@@ -73,7 +73,7 @@ def _read_quantized(stream: ByteStream) -> AnimationFile:
 def _read_flagged(stream: ByteStream) -> AnimationFile:
     """Read an11 after its first magic number (section 8.2)."""
     document = AnimationFile("an11")
-    document.bones = bones.read_table(stream, compact_integers.read_integer(stream, "the number of bones"))
+    document.bones = bones.read_table(stream, values.read_integer(stream, "the number of bones"))
     stream.expect(b"an11", "the magic before the bind transforms")
     document.transforms = bones.read_transforms(stream, document.bones).copy()
     indices = frames.read_bone_indices(stream, len(document.bones))
@@ -85,8 +85,8 @@ def _read_referring(stream: ByteStream, version: str) -> AnimationFile:
     """Read an12 or an13, which refer to a skeleton, after its first magic number (sections 8.3 and 8.4)."""
     document = AnimationFile(version)
     document.bones = bones.read_table(stream, stream.i32("the number of bones"))
-    document.skeleton_guid = strings.read_long_string(stream, "the skeleton's GUID")
-    document.skeleton_path = strings.read_long_string(stream, "the skeleton's path")
+    document.skeleton_guid = values.read_long_string(stream, "the skeleton's GUID")
+    document.skeleton_path = values.read_long_string(stream, "the skeleton's path")
     indices = frames.read_bone_indices(stream, len(document.bones))
     document.fps = stream.i32("the frame rate")
     start = stream.position

@@ -13,11 +13,11 @@ from ...core.messages import Report
 from ...core.options import resolve
 from ...core.scene import Clip, Joint, Scene, Skeleton
 from ...passes.clips import clip_parts
-from .. import bounds
+from .. import space
+from ..bones import IDENTITY, from_skeleton, to_skeleton
 from ..joint_tracks import flagged_frames, quantized_frames, to_tracks
-from ..mesh.options import ANIMATION_RATE, TURN
-from ..skeletons import IDENTITY, from_skeleton, to_skeleton
-from ..turning import rotate_180
+from ..options import ANIMATION_RATE, TURN
+from ..space import rotate_180
 from .document import AnimationFile
 from .options import EXPORT_OPTIONS, IMPORT_OPTIONS, VERSION
 from .versions import SKELETON_VERSIONS
@@ -113,7 +113,7 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Animat
             scene.report.loss("root-motion-left-out", template, clip.name, version)
     if version == "an10":
         document.name = clip.name
-        document.bounds = bounds.empty_bounds()
+        document.bounds = space.empty_bounds()
         document.frames = quantized_frames(clip, skeleton)
     else:
         document.frames = flagged_frames(clip, skeleton)

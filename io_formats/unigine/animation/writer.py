@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...core.errors import ExportError
-from .. import bones, compact_integers, frames, strings
+from .. import bones, frames, values
 from .document import AnimationFile
 from .versions import WRITTEN_VERSIONS
 
@@ -42,10 +42,10 @@ def _quantized(document: AnimationFile, magic: bytes) -> list[bytes]:
         raise ExportError("an an10 needs frames of the delta kind")
     return [
         np.ascontiguousarray(document.bounds, "<f4").tobytes(),
-        compact_integers.encode_integer(len(document.bones)),
+        values.encode_integer(len(document.bones)),
         bones.encode_table(document.bones),
-        compact_integers.encode_integer(1),
-        strings.encode_string(document.name),
+        values.encode_integer(1),
+        values.encode_string(document.name),
         magic,
         bones.encode_transforms(document.transforms, document.bones),
         frames.write_quantized_frames(document.frames),
@@ -55,7 +55,7 @@ def _quantized(document: AnimationFile, magic: bytes) -> list[bytes]:
 def _flagged(document: AnimationFile, magic: bytes) -> list[bytes]:
     stored = _flagged_frames(document)
     return [
-        compact_integers.encode_integer(len(document.bones)),
+        values.encode_integer(len(document.bones)),
         bones.encode_table(document.bones),
         magic,
         bones.encode_transforms(document.transforms, document.bones),
@@ -69,8 +69,8 @@ def _referring(document: AnimationFile, magic: bytes) -> list[bytes]:
     return [
         len(document.bones).to_bytes(4, "little"),
         bones.encode_table(document.bones),
-        strings.encode_long_string(document.skeleton_guid),
-        strings.encode_long_string(document.skeleton_path),
+        values.encode_long_string(document.skeleton_guid),
+        values.encode_long_string(document.skeleton_path),
         frames.encode_bone_indices(stored.bone_indices),
         document.fps.to_bytes(4, "little", signed=True),
         bytes((document.root_motion,)),

@@ -11,7 +11,7 @@ from ...core.messages import Text
 from ...core.scene import AnyArray
 from ...encodings import lz4_block
 from ...encodings.byte_reader import ByteStream
-from .. import collision, compact_integers, strings
+from .. import collision, values
 from ..bones import read_table, read_transforms
 from . import surface_arrays
 from .array_checks import Tally
@@ -119,13 +119,13 @@ def _read_head(stream: ByteStream, document: MeshFile) -> list[_Outline]:
     version = document.version
     magic = version.encode("ascii")
     stream.expect(magic, "the version")
-    document.leaf_size = compact_integers.read_count(stream, "triangles a leaf")
+    document.leaf_size = values.read_count(stream, "triangles a leaf")
     document.bounds = stream.array(np.float32, 10, "the bounds")
     if version == SEPARATE_SKELETON_VERSION:
         _read_skeleton(stream, document)
     elif version in SKINNED_VERSIONS:
-        document.bones = read_table(stream, compact_integers.read_integer(stream, "the number of bones"))
-    count = compact_integers.read_count(stream, "surfaces", size=_LEAST_BLOCK_SURFACE, most=MOST_SURFACES)
+        document.bones = read_table(stream, values.read_integer(stream, "the number of bones"))
+    count = values.read_count(stream, "surfaces", size=_LEAST_BLOCK_SURFACE, most=MOST_SURFACES)
     outlines = [_read_outline(stream, version, number) for number in range(count)]
     stream.item = ""
     document.memory_use = stream.i64("the memory use")
@@ -147,29 +147,29 @@ def _read_skeleton(stream: ByteStream, document: MeshFile) -> None:
     if rest not in (0, len(document.bones)):
         raise stream.error("The file has {:,} rest transforms for {:,} joints", rest, len(document.bones), offset=start)
     document.rest_transforms = read_transforms(stream, document.bones[:rest])
-    document.skeleton_guid = strings.read_long_string(stream, "the GUID of the skeleton")
-    document.skeleton_path = strings.read_long_string(stream, "the path of the skeleton")
+    document.skeleton_guid = values.read_long_string(stream, "the GUID of the skeleton")
+    document.skeleton_path = values.read_long_string(stream, "the path of the skeleton")
 
 
 def _read_outline(stream: ByteStream, version: str, number: int) -> _Outline:
     stream.item = Text("surface {}", number)
-    name = strings.read_string(stream, "the name")
+    name = values.read_string(stream, "the name")
     stream.item = Text("surface '{}'", name)
     channel, resolution = surface_arrays.read_lightmap(stream, version)
     start = stream.position
-    c_count = compact_integers.read_count(stream, "corners")
-    t_count = compact_integers.read_count(stream, "corners")
+    c_count = values.read_count(stream, "corners")
+    t_count = values.read_count(stream, "corners")
     surface_arrays.check_corner_counts(stream, c_count, t_count, start)
     bounds = stream.array(np.float32, 10, "the bounds")
     surface = Surface(name, bounds, lightmap_channel=channel, lightmap_resolution=resolution)
     names = [""]
     if version == SINGLE_TARGET_VERSION:
-        vertices = [compact_integers.read_count(stream, "vertices")]
+        vertices = [values.read_count(stream, "vertices")]
     else:
         names, vertices = [], []
-        for target in range(compact_integers.read_count(stream, "morph targets", size=2, most=MOST_TARGETS)):
-            names.append(strings.read_string(stream, Text("the name of morph target {}", target)))
-            vertices.append(compact_integers.read_count(stream, "vertices"))
+        for target in range(values.read_count(stream, "morph targets", size=2, most=MOST_TARGETS)):
+            names.append(values.read_string(stream, Text("the name of morph target {}", target)))
+            vertices.append(values.read_count(stream, "vertices"))
     surface.targets = [Target(text, np.empty((0, 3), np.float32), _NO_TANGENTS) for text in names]
     return _Outline(surface, c_count, t_count, vertices)
 
@@ -181,7 +181,7 @@ def _read_geometry(content: bytearray | memoryview, outline: _Outline, document:
     for target, count in zip(surface.targets, outline.vertices, strict=True):
         target.positions = surface_arrays.read_positions(stream, count)
         target.tangents = surface_arrays.read_tangents(
-            stream, compact_integers.read_count(stream, "tangents", size=8), short=False
+            stream, values.read_count(stream, "tangents", size=8), short=False
         )
     vertices, triangle_vertices = surface_arrays.pool_sizes(surface)
     if document.version in SKINNED_VERSIONS:
@@ -202,7 +202,7 @@ def _read_indices(stream: ByteStream, count: int, pool: int, after: int, what: s
     """
     kind = np.dtype(surface_arrays.index_type(pool))
     if kind.itemsize == 4 and stream.remaining != 4 * count + after:
-        return compact_integers.read_integers(stream, count, what)
+        return values.read_integers(stream, count, what)
     return stream.array(kind, count, what)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...core.messages import Message, Report, Text, counted, listed
 from ...geometry.vertices import repeats_corners
-from ..animation.checks import check_bones
+from ..bones import check_bones
 from ..project.guid_index import RUNTIMES
 from . import array_checks
 from .document import MeshFile, Surface, Weights

@@ -11,8 +11,8 @@ from ...core.messages import Kind, Message
 from ...core.options import resolve
 from ...core.scene import Scene
 from ...projects import Projects
+from ..options import PROJECT_FOLDER, PROJECT_MATERIALS
 from ..project.folders import open_project
-from ..project.options import PROJECT_FOLDER, PROJECT_MATERIALS
 from .document import MeshFile
 from .options import IMPORT_OPTIONS
 

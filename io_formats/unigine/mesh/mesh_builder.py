@@ -15,12 +15,13 @@ from ...encodings.quantization import color_bytes
 from ...geometry.triangles import Pool, pool_rows
 from ...geometry.vertices import count_loose
 from ...passes.join_meshes import only_mesh
-from .. import bounds, joint_tracks, tangent_frames
-from ..skeletons import from_skeleton
-from ..turning import rotate_180
+from .. import joint_tracks, space
+from ..bones import from_skeleton
+from ..options import TURN
+from ..space import rotate_180
 from . import bone_weights
 from . import document as doc
-from .options import EMBED_ANIMATION, EXPORT_OPTIONS, TURN, VERSION
+from .options import EMBED_ANIMATION, EXPORT_OPTIONS, VERSION
 from .refusals import refuse_unstorable
 from .scene_builder import UV_NAMES
 from .triangle_vertices import TriangleVertices
@@ -110,7 +111,7 @@ class MeshBuilder:
             points, used = pool_rows(corner_point[corners]), pool_rows(corner_vertex[corners])
             stored = doc.Surface(
                 self.surface_name(surface),
-                bounds.empty_bounds(),
+                space.empty_bounds(),
                 targets=self.targets(surface, shapes, points, used),
                 c_indices=points.index.astype(_index_type(points.count), copy=False),
                 t_indices=used.index.astype(_index_type(used.count), copy=False),
@@ -118,7 +119,7 @@ class MeshBuilder:
                 lightmap_resolution=_clamped(surface.lightmap_resolution, 0, 7, doc.DEFAULT_LIGHTMAP[1]),
             )
             with np.errstate(over="ignore", invalid="ignore"):
-                stored.bounds = bounds.of_points(stored.targets[0].positions)
+                stored.bounds = space.of_points(stored.targets[0].positions)
             held = [
                 uv[used.chosen] if uv is not None and _holds(surface, uv_layers[n]) else None
                 for n, uv in enumerate(uvs)
@@ -130,7 +131,7 @@ class MeshBuilder:
                 stored.weights = weights.of_points(points)
             document.surfaces.append(stored)
         self.report_losses(uv_layers)
-        document.bounds = bounds.union_of_bounds([surface.bounds for surface in document.surfaces])
+        document.bounds = space.union_of_bounds([surface.bounds for surface in document.surfaces])
         document.memory_use = _memory_use(document.surfaces)
 
     def report_losses(self, uv_layers: Sequence[int | None]) -> None:
@@ -175,17 +176,13 @@ class MeshBuilder:
         uv = mesh.uvs[uv_place] if uv_place is not None else None
         has_sign_byte = self.version == SHORT_TANGENT_VERSION
         tangents = vertices.tangents(vertices.normals, mesh.tangent, uv, mesh.points)
-        shapes = [
-            Shape(
-                "", mesh.points, tangent_frames.encode_frames(vertices.normals, tangents, has_sign_byte=has_sign_byte)
-            )
-        ]
+        shapes = [Shape("", mesh.points, space.encode_frames(vertices.normals, tangents, has_sign_byte=has_sign_byte))]
         for key in mesh.shape_keys:
             normals = vertices.key_normals(key)
             turned_tangents = tangents
             if key.tangent is not None:
                 turned_tangents = vertices.tangents(normals, key.tangent, uv, key.points)
-            frames = tangent_frames.encode_frames(normals, turned_tangents, has_sign_byte=has_sign_byte)
+            frames = space.encode_frames(normals, turned_tangents, has_sign_byte=has_sign_byte)
             shapes.append(Shape(key.name, key.points, frames))
         return shapes
 

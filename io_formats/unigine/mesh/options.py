@@ -7,8 +7,8 @@ from typing import Any
 
 from ...core.capabilities import Capabilities
 from ...core.options import EMBED_ANIMATION as EMBED_ANIMATION_NAME
-from ...core.options import IMPORT_CHOICES, MESH_FILES, Choice, Option, embeds_animation, imports_joint_animation
-from ..project.options import PROJECT_FOLDER, PROJECT_MATERIALS
+from ...core.options import IMPORT_CHOICES, MESH_FILES, Choice, Option, embeds_animation
+from ..options import ANIMATION_RATE, PROJECT_FOLDER, PROJECT_MATERIALS, TURN
 
 CAPABILITIES = Capabilities(
     uv_layers=2,
@@ -46,27 +46,6 @@ SEPARATE_LODS = Option(
     description="Make an object of the surfaces of each level of detail (_lod_0, _lod_1 …), in a collection for each "
     "level, instead of one object with all of them. Exporting the finest one writes them back into one file",
     section="Objects",
-)
-TURN = Option(
-    name="use_turn",
-    default=False,
-    label="Turn to Front",
-    description="Rotate everything by 180° about Z: what faces forward in UNIGINE (+Y) then faces Blender's front view "
-    "(-Y). The export reverts the rotation",
-    section="Objects",
-    is_remembered=True,
-)
-ANIMATION_RATE = Option(
-    name="assumed_frame_rate",
-    default=0.0,
-    label="Assumed Rate",
-    description="Frame rate of animations whose files do not state it (an10, an11 and animations inside meshes), "
-    "so that they keep their speed at the scene's rate. 0: one key on each frame of the scene",
-    section="Animation",
-    minimum=0.0,
-    maximum=1000.0,
-    shown_when=imports_joint_animation,
-    automatic_rate="SCENE",
 )
 
 IMPORT_OPTIONS: tuple[Option, ...] = (

@@ -14,11 +14,12 @@ from ...core.options import resolve
 from ...geometry.normals import face_normals, unit, without_direction
 from ...geometry.vertices import weld_map
 from ...passes import lods
-from .. import joint_tracks, tangent_frames
-from ..skeletons import to_skeleton
-from ..turning import rotate_180
+from .. import joint_tracks, space
+from ..bones import to_skeleton
+from ..options import ANIMATION_RATE, TURN
+from ..space import rotate_180
 from . import document as doc
-from .options import ANIMATION_RATE, IMPORT_OPTIONS, SEPARATE_LODS, SURFACE_NAME, TURN
+from .options import IMPORT_OPTIONS, SEPARATE_LODS, SURFACE_NAME
 from .reader import soup_name
 from .versions import SHORT_TANGENT_VERSION, SOUP_VERSION
 
@@ -105,7 +106,7 @@ class SceneBuilder:
         A frame without length gets the normal of a triangle.
         """
         joined = stored[0] if len(stored) == 1 else np.concatenate(stored) if stored else np.empty((0, 4), np.int16)
-        normals, tangents, broken = tangent_frames.decode_frames(joined, has_sign_byte=self.has_sign_byte)
+        normals, tangents, broken = space.decode_frames(joined, has_sign_byte=self.has_sign_byte)
         if len(broken):
             corner = np.zeros(len(normals), np.intp)
             corner[index] = np.arange(len(index))
@@ -180,7 +181,7 @@ class SceneBuilder:
             for number, target in targets.items():
                 rows = slice(vertex_starts[number], vertex_starts[number + 1])
                 points[point_starts[number] : point_starts[number + 1]] = target.positions
-                normals[rows], tangents[rows], broken = tangent_frames.decode_frames(
+                normals[rows], tangents[rows], broken = space.decode_frames(
                     target.tangents, has_sign_byte=self.has_sign_byte
                 )
                 normals[rows][broken] = mesh.normal.values[rows][broken]

@@ -6,7 +6,7 @@ import numpy as np
 
 from ...core.messages import Text
 from ...encodings.byte_reader import ByteStream
-from .. import compact_integers, strings
+from .. import values
 from ..bones import read_table, read_transforms
 from ..frames import read_embedded_frames
 from . import surface_arrays
@@ -27,12 +27,12 @@ def read_stream(stream: ByteStream, document: MeshFile, tally: Tally) -> None:
     magic = version.encode("ascii")
     stream.expect(magic, "the version")
     document.bounds = stream.array(np.float32, 10, "the bounds")
-    document.bones = read_table(stream, compact_integers.read_integer(stream, "the number of bones"))
+    document.bones = read_table(stream, values.read_integer(stream, "the number of bones"))
     names = []
     if version in ANIMATED_VERSIONS:
-        count = compact_integers.read_count(stream, "animations", size=1, most=MOST_TARGETS)
-        names = [strings.read_string(stream, Text("the name of animation {}", number)) for number in range(count)]
-    count = compact_integers.read_count(stream, "surfaces", size=_LEAST_STREAM_SURFACE, most=MOST_SURFACES)
+        count = values.read_count(stream, "animations", size=1, most=MOST_TARGETS)
+        names = [values.read_string(stream, Text("the name of animation {}", number)) for number in range(count)]
+    count = values.read_count(stream, "surfaces", size=_LEAST_STREAM_SURFACE, most=MOST_SURFACES)
     document.surfaces = [_read_header(stream, version, number) for number in range(count)]
     stream.item = ""
     stream.expect(magic, "the version after the headers")
@@ -50,14 +50,14 @@ def read_stream(stream: ByteStream, document: MeshFile, tally: Tally) -> None:
 
 def _read_header(stream: ByteStream, version: str, number: int) -> Surface:
     stream.item = Text("surface {}", number)
-    name = strings.read_string(stream, "the name")
+    name = values.read_string(stream, "the name")
     stream.item = Text("surface '{}'", name)
     channel, resolution = surface_arrays.read_lightmap(stream, version)
     bounds = stream.array(np.float32, 10, "the bounds")
     surface = Surface(name, bounds, lightmap_channel=channel, lightmap_resolution=resolution)
-    targets = compact_integers.read_count(stream, "morph targets", size=1, most=MOST_TARGETS)
+    targets = values.read_count(stream, "morph targets", size=1, most=MOST_TARGETS)
     for target in range(targets):
-        target_name = strings.read_string(stream, Text("the name of morph target {}", target))
+        target_name = values.read_string(stream, Text("the name of morph target {}", target))
         surface.targets.append(Target(target_name, _NO_POSITIONS, _NO_TANGENTS))
     return surface
 
@@ -65,18 +65,16 @@ def _read_header(stream: ByteStream, version: str, number: int) -> Surface:
 def _read_body(stream: ByteStream, surface: Surface, version: str, bones: int) -> None:
     short = version == SHORT_TANGENT_VERSION
     for target in surface.targets:
-        target.positions = surface_arrays.read_positions(
-            stream, compact_integers.read_count(stream, "vertices", size=12)
-        )
+        target.positions = surface_arrays.read_positions(stream, values.read_count(stream, "vertices", size=12))
         target.tangents = surface_arrays.read_tangents(
-            stream, compact_integers.read_count(stream, "tangents", size=7), short=short
+            stream, values.read_count(stream, "tangents", size=7), short=short
         )
     vertices, triangle_vertices = surface_arrays.pool_sizes(surface)
     surface.weights = surface_arrays.read_weights(stream, vertices, bones)
     surface_arrays.read_attributes(stream, surface, triangle_vertices)
     start = stream.position
     kind = surface_arrays.index_type(vertices)
-    surface.c_indices = stream.array(kind, compact_integers.read_count(stream, "corners"), "the vertex indices")
+    surface.c_indices = stream.array(kind, values.read_count(stream, "corners"), "the vertex indices")
     kind = surface_arrays.index_type(triangle_vertices)
-    surface.t_indices = stream.array(kind, compact_integers.read_count(stream, "corners"), "the attribute indices")
+    surface.t_indices = stream.array(kind, values.read_count(stream, "corners"), "the attribute indices")
     surface_arrays.check_corner_counts(stream, len(surface.c_indices), len(surface.t_indices), start)

@@ -10,7 +10,7 @@ from ...core.messages import Text
 from ...core.scene import AnyArray, FloatArray
 from ...encodings.byte_reader import ByteStream
 from ...encodings.records import record_starts
-from .. import compact_integers
+from .. import values
 from . import array_checks
 from .document import DEFAULT_LIGHTMAP, Surface, Weights
 from .versions import LIGHTMAP_VERSIONS
@@ -63,7 +63,7 @@ def encode_tangents(tangents: AnyArray, *, short: bool) -> AnyArray:
 def read_weights(stream: ByteStream, vertices: int, bones: int) -> Weights | None:
     """Read a count, 0 or ``vertices``, and weights; raise FormatError for invalid counts or bones."""
     start = stream.position
-    count = compact_integers.read_count(stream, "vertices with weights", size=1)
+    count = values.read_count(stream, "vertices with weights", size=1)
     if not _all_or_none(stream, count, vertices, "vertices with weights", start):
         return None
     first = stream.position
@@ -119,7 +119,7 @@ def read_attributes(stream: ByteStream, surface: Surface, triangle_vertices: int
 
 def _read_attribute(stream: ByteStream, wanted: int, dtype: npt.DTypeLike, width: int, what: str) -> AnyArray | None:
     start = stream.position
-    count = compact_integers.read_count(stream, what, size=width * np.dtype(dtype).itemsize)
+    count = values.read_count(stream, what, size=width * np.dtype(dtype).itemsize)
     if not _all_or_none(stream, count, wanted, what, start):
         return None
     return stream.array(dtype, (count, width), f"the {what}")

@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from ...core.errors import ExportError
 from ...core.scene import AnyArray
-from .. import collision, compact_integers, strings
+from .. import collision
+from .. import values as unigine_values
 from ..bones import encode_table, encode_transforms
 from ..frames import write_embedded_frames
 from . import consistency, surface_arrays
@@ -68,25 +69,25 @@ def _stream_parts(document: MeshFile) -> list[Part]:
     magic = version.encode("ascii")
     parts: list[Part] = [magic, _bounds(document.bounds), *_bone_table(document)]
     if version in ANIMATED_VERSIONS:
-        parts.append(compact_integers.encode_integer(len(document.animations)))
-        parts += [strings.encode_string(animation.name) for animation in document.animations]
-    parts.append(compact_integers.encode_integer(len(document.surfaces)))
+        parts.append(unigine_values.encode_integer(len(document.animations)))
+        parts += [unigine_values.encode_string(animation.name) for animation in document.animations]
+    parts.append(unigine_values.encode_integer(len(document.surfaces)))
     for surface in document.surfaces:
         parts += [*_name_and_lightmap(surface, version), _bounds(surface.bounds)]
-        parts.append(compact_integers.encode_integer(len(surface.targets)))
-        parts += [strings.encode_string(target.name) for target in surface.targets]
+        parts.append(unigine_values.encode_integer(len(surface.targets)))
+        parts += [unigine_values.encode_string(target.name) for target in surface.targets]
     parts += [magic, encode_transforms(document.transforms, document.bones)]
     parts += [write_embedded_frames(animation.frames) for animation in document.animations]
     for surface in document.surfaces:
         for target in surface.targets:
-            parts += [compact_integers.encode_integer(len(target.positions)), _raw(target.positions, "<f4")]
+            parts += [unigine_values.encode_integer(len(target.positions)), _raw(target.positions, "<f4")]
             parts += _tangents(target, version)
         parts += _weights(surface)
         parts += _attributes(surface)
         for indices, pool in zip(
             (surface.c_indices, surface.t_indices), surface_arrays.pool_sizes(surface), strict=True
         ):
-            parts += [compact_integers.encode_integer(len(indices)), _indices(indices, pool)]
+            parts += [unigine_values.encode_integer(len(indices)), _indices(indices, pool)]
     parts.append(magic)
     return parts
 
@@ -95,20 +96,23 @@ def _block_parts(document: MeshFile) -> list[Part]:
     """Encode a file of ms14 or ms15 (section 6)."""
     version = document.version
     magic = version.encode("ascii")
-    parts: list[Part] = [magic, compact_integers.encode_integer(document.leaf_size), _bounds(document.bounds)]
+    parts: list[Part] = [magic, unigine_values.encode_integer(document.leaf_size), _bounds(document.bounds)]
     if version in SKINNED_VERSIONS:
         parts += _bone_table(document)
-    parts.append(compact_integers.encode_integer(len(document.surfaces)))
+    parts.append(unigine_values.encode_integer(len(document.surfaces)))
     for surface in document.surfaces:
         parts += _name_and_lightmap(surface, version)
-        parts.append(compact_integers.encode_integers([len(surface.c_indices), len(surface.t_indices)]))
+        parts.append(unigine_values.encode_integers([len(surface.c_indices), len(surface.t_indices)]))
         parts.append(_bounds(surface.bounds))
         if version == SINGLE_TARGET_VERSION:
-            parts.append(compact_integers.encode_integer(surface_arrays.pool_sizes(surface)[0]))
+            parts.append(unigine_values.encode_integer(surface_arrays.pool_sizes(surface)[0]))
         else:
-            parts.append(compact_integers.encode_integer(len(surface.targets)))
+            parts.append(unigine_values.encode_integer(len(surface.targets)))
             for target in surface.targets:
-                parts += [strings.encode_string(target.name), compact_integers.encode_integer(len(target.positions))]
+                parts += [
+                    unigine_values.encode_string(target.name),
+                    unigine_values.encode_integer(len(target.positions)),
+                ]
     parts += [document.memory_use.to_bytes(8, "little", signed=True), magic]
     if version in SKINNED_VERSIONS:
         parts.append(encode_transforms(document.transforms, document.bones))
@@ -160,11 +164,11 @@ def _bounds(bounds: AnyArray) -> bytes:
 
 
 def _bone_table(document: MeshFile) -> list[Part]:
-    return [compact_integers.encode_integer(len(document.bones)), encode_table(document.bones)]
+    return [unigine_values.encode_integer(len(document.bones)), encode_table(document.bones)]
 
 
 def _name_and_lightmap(surface: Surface, version: str) -> list[Part]:
-    name = strings.encode_string(surface.name)
+    name = unigine_values.encode_string(surface.name)
     if version not in LIGHTMAP_VERSIONS:
         return [name]
     lightmap = (surface.lightmap_channel, surface.lightmap_resolution)
@@ -175,14 +179,14 @@ def _name_and_lightmap(surface: Surface, version: str) -> list[Part]:
 
 def _tangents(target: Target, version: str) -> list[Part]:
     stored = surface_arrays.encode_tangents(target.tangents, short=version == SHORT_TANGENT_VERSION)
-    return [compact_integers.encode_integer(len(target.tangents)), _raw(stored, stored.dtype)]
+    return [unigine_values.encode_integer(len(target.tangents)), _raw(stored, stored.dtype)]
 
 
 def _weights(surface: Surface) -> list[Part]:
     if surface.weights is None:
-        return [compact_integers.encode_integer(0)]
+        return [unigine_values.encode_integer(0)]
     return [
-        compact_integers.encode_integer(len(surface.weights.counts)),
+        unigine_values.encode_integer(len(surface.weights.counts)),
         _raw(surface_arrays.encode_weights(surface.weights), "u1"),
     ]
 
@@ -191,9 +195,9 @@ def _attributes(surface: Surface) -> list[Part]:
     parts: list[Part] = []
     for values, kind in ((surface.uv0, "<f4"), (surface.uv1, "<f4"), (surface.colors, "u1")):
         if values is None:
-            parts.append(compact_integers.encode_integer(0))
+            parts.append(unigine_values.encode_integer(0))
         else:
-            parts += [compact_integers.encode_integer(len(values)), _raw(values, kind)]
+            parts += [unigine_values.encode_integer(len(values)), _raw(values, kind)]
     return parts
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
-from ..xml_text import escaped
+from ..values import escaped
 from .assets import AssetKind, NewAsset
 
 

@@ -10,8 +10,8 @@ from ...core.messages import Message, distinct
 from ...core.options import resolve
 from ...core.scene import Scene
 from ...projects import Projects
+from ..options import PROJECT_FOLDER, PROJECT_MATERIALS
 from ..project.folders import open_project
-from ..project.options import PROJECT_FOLDER, PROJECT_MATERIALS
 from ..project.project import Project
 from .document import SceneFile
 from .options import IMPORT_OPTIONS

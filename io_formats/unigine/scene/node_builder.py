@@ -12,7 +12,7 @@ from ...core.errors import ExportError
 from ...core.messages import Report, counted, listed
 from ...core.placement import Camera, Light, ModelUse, PartUse, PlacedNode, Placement, PlacementPart, SlotUse
 from ...encodings.xml_files import DEPTH_LIMIT
-from ..xml_text import printable
+from ..values import printable
 from .document import MOST_NODES, Matrices, SceneNode, SurfaceSetting
 from .node_ids import NodeIds
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...core.options import Choice, Option
-from ..project.options import PROJECT_FOLDER, PROJECT_MATERIALS
+from ..options import PROJECT_FOLDER, PROJECT_MATERIALS
 
 LIGHTS = Option(
     name="use_lights",

@@ -14,7 +14,7 @@ from typing import Any
 from ...core.errors import ExportError
 from ...core.messages import Report, Text, counted, listed
 from ...core.placement import Matrix, NodeEdit, Patched
-from ..xml_text import SHORT_NUMBER, escaped, matrix_words, transform_element
+from ..values import SHORT_NUMBER, escaped, matrix_words, transform_element
 from . import numbers
 from .node_ids import NodeIds
 from .spans import NodeSpan, SceneSpans, Span, find_spans

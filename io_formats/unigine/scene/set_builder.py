@@ -18,6 +18,7 @@ from ...passes.flatten import fit
 from ...passes.lods import level_of
 from ...passes.placements import placement_of_nodes
 from ...projects import Projects
+from .. import options as unigine_options
 from ..mesh import checks as mesh_checks
 from ..mesh import file_parts, mesh_builder
 from ..mesh import options as mesh_options
@@ -26,7 +27,7 @@ from ..mesh.document import MeshFile
 from ..new_files.assets import AssetKind, NewAsset, Parameter
 from ..new_files.materials import material_assets
 from ..new_files.target_folder import TargetFolder
-from ..xml_text import printable
+from ..values import printable
 from .document import NewSet, SceneFile
 from .node_builder import NodeBuilder, WrittenModel, WrittenSurface
 from .options import COLLISION, EXPORT_OPTIONS, VERSION
@@ -137,7 +138,7 @@ class SetBuilder:
         is_skinned = scene.nodes[0].skeleton is not None
         options = {
             mesh_options.VERSION.name: self._mesh_version(mesh, is_skinned=is_skinned),
-            mesh_options.TURN.name: False,
+            unigine_options.TURN.name: False,
         }
         document = mesh_builder.MeshBuilder(scene, options).document
         names = _slot_materials(mesh, scene.nodes[0].name) if mesh is not None else {}

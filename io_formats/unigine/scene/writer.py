@@ -10,7 +10,7 @@ from ..new_files import owned_files
 from ..new_files.assets import AssetKind, NewAsset
 from ..new_files.meta_text import meta_text
 from ..project.guid_index import META
-from ..xml_text import escaped, matrix_words, transform_element
+from ..values import escaped, matrix_words, transform_element
 from .document import SceneFile, SceneNode, SurfaceSetting
 
 _HEAD = b'<?xml version="1.0" encoding="utf-8"?>\n'

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...core.messages import Message, Report, Text
-from ..animation.checks import check_bones
+from ..bones import check_bones
 from .document import SkeletonFile
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...core.options import IMPORT_CHOICES, Option
-from ..mesh.options import TURN
+from ..options import TURN
 
 IMPORT_OPTIONS: tuple[Option, ...] = (TURN,)
 EXPORT_OPTIONS: tuple[Option, ...] = (IMPORT_CHOICES, TURN)

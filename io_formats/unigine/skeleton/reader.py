@@ -6,7 +6,8 @@ import numpy as np
 
 from ...core.messages import Text
 from ...encodings.byte_reader import ByteStream
-from .. import bones, strings
+from .. import bones
+from .. import values as unigine_values
 from . import writer
 from .document import Profile, SkeletonFile
 
@@ -62,7 +63,7 @@ def _read_count(stream: ByteStream, size: int, what: str) -> int:
 def _read_profiles(stream: ByteStream, what: str) -> list[Profile]:
     profiles = []
     for number in range(_read_count(stream, 8, what)):
-        name = strings.read_long_string(stream, Text("the name of {} {}", Text(what), number))
+        name = unigine_values.read_long_string(stream, Text("the name of {} {}", Text(what), number))
         count = _read_count(stream, 4, Text("value of {} '{}'", Text(what), name))
         start = stream.position
         values = stream.array(np.float32, count, Text("the values of {} '{}'", Text(what), name)).copy()

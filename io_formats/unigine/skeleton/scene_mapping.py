@@ -10,9 +10,9 @@ from ...core.errors import ExportError
 from ...core.messages import counted, joined
 from ...core.options import resolve
 from ...core.scene import Scene
-from ..mesh.options import TURN
-from ..skeletons import from_skeleton, to_skeleton
-from ..turning import rotate_180
+from ..bones import from_skeleton, to_skeleton
+from ..options import TURN
+from ..space import rotate_180
 from .document import SkeletonFile
 from .options import EXPORT_OPTIONS, IMPORT_OPTIONS
 

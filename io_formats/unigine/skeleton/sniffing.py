@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...core.recognition import Match, NearMiss
-from ..versions import sniff_version
+from ..options import sniff_version
 
 
 def sniff(head: bytes, size: int) -> Match | NearMiss:

@@ -6,7 +6,8 @@ from collections.abc import Sized
 
 import numpy as np
 
-from .. import bones, strings
+from .. import bones
+from .. import values as unigine_values
 from .document import Profile, SkeletonFile
 
 _MAGIC = b"sn10"
@@ -46,5 +47,5 @@ def _profiles(profiles: list[Profile]) -> bytes:
     parts = [_count(profiles)]
     for profile in profiles:
         values = np.ascontiguousarray(profile.values, "<f4")
-        parts += (strings.encode_long_string(profile.name), len(values).to_bytes(4, "little"), values.tobytes())
+        parts += (unigine_values.encode_long_string(profile.name), len(values).to_bytes(4, "little"), values.tobytes())
     return b"".join(parts)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from meshferry.io_formats.core import scene as sc
-from meshferry.io_formats.unigine import tangent_frames
+from meshferry.io_formats.unigine import space
 from meshferry.io_formats.unigine.bones import Bone
 from meshferry.io_formats.unigine.mesh import document as doc
 
@@ -20,8 +20,8 @@ def stable_frames(count: int, seed: int) -> np.ndarray[Any, Any]:
     q /= np.linalg.norm(q, axis=1, keepdims=True)
     frames = np.trunc(q * 32767).astype(np.int16)
     for _ in range(3):
-        normals, tangents, _ = tangent_frames.decode_frames(frames)
-        frames = tangent_frames.encode_frames(normals, tangents)
+        normals, tangents, _ = space.decode_frames(frames)
+        frames = space.encode_frames(normals, tangents)
     return frames
 
 

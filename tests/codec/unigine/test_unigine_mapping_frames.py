@@ -10,7 +10,7 @@ import pytest
 from meshferry.io_formats.core.scene import Mesh
 from meshferry.io_formats.geometry.normals import vertex_tangents
 from meshferry.io_formats.unigine.formats import UNIGINE_MESH
-from meshferry.io_formats.unigine.tangent_frames import decode_frames, encode_frames
+from meshferry.io_formats.unigine.space import decode_frames, encode_frames
 
 Array = np.ndarray[Any, Any]
 

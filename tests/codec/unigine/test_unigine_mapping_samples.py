@@ -15,7 +15,7 @@ from meshferry.io_formats.core.errors import ExportError
 from meshferry.io_formats.unigine.formats import UNIGINE_MESH
 from meshferry.io_formats.unigine.mesh import document as doc
 from meshferry.io_formats.unigine.mesh.versions import SOUP_VERSION, WRITTEN_VERSIONS
-from meshferry.io_formats.unigine.tangent_frames import decode_frames
+from meshferry.io_formats.unigine.space import decode_frames
 from unigine_documents import at_corners
 
 NAMES = sorted(path.name for path in (SAMPLES / "unigine").glob("*.mesh"))

@@ -14,7 +14,7 @@ from meshferry.io_formats.core import scene as sc
 from meshferry.io_formats.core.errors import ExportError, FormatError
 from meshferry.io_formats.unigine.formats import UNIGINE_MESH
 from meshferry.io_formats.unigine.mesh import document as doc
-from meshferry.io_formats.unigine.tangent_frames import decode_frames
+from meshferry.io_formats.unigine.space import decode_frames
 from python_steps import python_steps
 
 

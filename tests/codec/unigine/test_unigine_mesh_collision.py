@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import unigine_oracle as oracle
-from meshferry.io_formats.unigine import collision, compact_integers
+from meshferry.io_formats.unigine import collision, values
 from meshferry.io_formats.unigine.formats import UNIGINE_MESH
 
 # A cube, each side cut in two: 12 triangles whose diagonals are flat and whose 12 edges are convex.
@@ -134,7 +134,7 @@ def test_blocks_of_real_files_are_rebuilt(samples: Path) -> None:
                 check_tree(points, triangles, theirs)
             rebuilt = collision.build(points, surface.c_indices)
             ours = decoded(rebuilt)
-            skipped = len(compact_integers.encode_integer(len(triangles))) + len(triangles)
+            skipped = len(values.encode_integer(len(triangles))) + len(triangles)
             assert rebuilt[skipped:] == surface.collision[skipped:], (path.name, surface.name)
             different = np.unpackbits(np.array(ours.edges, np.uint8) ^ np.array(theirs.edges, np.uint8))
             same += 3 * len(triangles) - int(different.sum())

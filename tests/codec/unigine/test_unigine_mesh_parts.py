@@ -11,7 +11,8 @@ from meshferry.io_formats.core.messages import Report
 from meshferry.io_formats.encodings import lz4_block
 from meshferry.io_formats.encodings.byte_reader import ByteStream
 from meshferry.io_formats.encodings.records import record_starts
-from meshferry.io_formats.unigine import bones, bounds, compact_integers, strings
+from meshferry.io_formats.unigine import bones, space
+from meshferry.io_formats.unigine import values as unigine_values
 from python_steps import python_steps
 
 EDGES = [
@@ -39,26 +40,26 @@ EDGES = [
 @pytest.mark.parametrize(("value", "stored"), EDGES)
 def test_compact_integers_have_the_engines_length(value: int, stored: str) -> None:
     data = bytes.fromhex(stored)
-    assert compact_integers.encode_integer(value) == data
+    assert unigine_values.encode_integer(value) == data
     stream = ByteStream(data + b"\x99")
-    assert compact_integers.read_integer(stream, "n") == value
+    assert unigine_values.read_integer(stream, "n") == value
     assert stream.position == len(data)
 
 
 @pytest.mark.parametrize(("value", "stored"), [(63, "3f"), (8191, "bf7f"), (1048575, "bfff7f"), (0, "8000"), (0, "40")])
 def test_short_and_long_forms_are_read_too(value: int, stored: str) -> None:
     data = bytes.fromhex(stored)
-    assert compact_integers.read_integer(ByteStream(data), "n") == value
-    assert compact_integers.read_integers(ByteStream(data * 3), 3, "n").tolist() == [value] * 3
+    assert unigine_values.read_integer(ByteStream(data), "n") == value
+    assert unigine_values.read_integers(ByteStream(data * 3), 3, "n").tolist() == [value] * 3
 
 
 def test_many_compact_integers_are_those_of_one_by_one() -> None:
     values = [value for value, _ in EDGES] * 7
     data = b"".join(bytes.fromhex(stored) for _, stored in EDGES) * 7
-    assert compact_integers.encode_integers(values) == data
+    assert unigine_values.encode_integers(values) == data
     stream = ByteStream(b"?" + data + b"\xff")
     stream.position = 1
-    decoded = compact_integers.read_integers(stream, len(values), "n")
+    decoded = unigine_values.read_integers(stream, len(values), "n")
     assert decoded.dtype == np.int32
     assert decoded.tolist() == values
     assert stream.remaining == 1
@@ -68,45 +69,45 @@ def test_many_compact_integers_are_those_of_one_by_one() -> None:
 def test_broken_compact_integers_are_refused(stored: str) -> None:
     data = bytes.fromhex(stored)
     with pytest.raises(FormatError):
-        compact_integers.read_integer(ByteStream(data), "n")
+        unigine_values.read_integer(ByteStream(data), "n")
     with pytest.raises(FormatError):
-        compact_integers.read_integers(ByteStream(data), 1, "n")
+        unigine_values.read_integers(ByteStream(data), 1, "n")
 
 
 def test_numbers_beyond_the_range_are_not_written() -> None:
     with pytest.raises(ExportError):
-        compact_integers.encode_integer(2**31)
+        unigine_values.encode_integer(2**31)
 
 
 def test_counts_are_compared_with_the_bytes_left() -> None:
     with pytest.raises(FormatError, match="2,147,483,647 things, which do not fit into the 3 bytes"):
-        compact_integers.read_count(ByteStream(bytes.fromhex("bfffffff0f") + b"abc"), "things", size=1)
+        unigine_values.read_count(ByteStream(bytes.fromhex("bfffffff0f") + b"abc"), "things", size=1)
     with pytest.raises(FormatError, match="claims -1 things"):
-        compact_integers.read_count(ByteStream(b"\x41abc"), "things", size=1)
+        unigine_values.read_count(ByteStream(b"\x41abc"), "things", size=1)
 
 
 def test_strings() -> None:
-    assert strings.encode_string("") == b"\x01\0"
-    assert strings.encode_string("Кот") == b"\x07\xd0\x9a\xd0\xbe\xd1\x82\0"
-    assert strings.read_string(ByteStream(b"\x07\xd0\x9a\xd0\xbe\xd1\x82\0"), "it") == "Кот"
-    assert strings.read_string(ByteStream(b"\x00rest"), "it") == ""
-    assert strings.encode_long_string("ab") == b"\x03\0\0\0ab\0"
-    assert strings.read_long_string(ByteStream(b"\x03\0\0\0ab\0"), "it") == "ab"
+    assert unigine_values.encode_string("") == b"\x01\0"
+    assert unigine_values.encode_string("Кот") == b"\x07\xd0\x9a\xd0\xbe\xd1\x82\0"
+    assert unigine_values.read_string(ByteStream(b"\x07\xd0\x9a\xd0\xbe\xd1\x82\0"), "it") == "Кот"
+    assert unigine_values.read_string(ByteStream(b"\x00rest"), "it") == ""
+    assert unigine_values.encode_long_string("ab") == b"\x03\0\0\0ab\0"
+    assert unigine_values.read_long_string(ByteStream(b"\x03\0\0\0ab\0"), "it") == "ab"
     stream = ByteStream(b"\x04\xcf\xf0z\0")
-    assert strings.read_string(stream, "the name") == "\\xcf\\xf0z"
+    assert unigine_values.read_string(stream, "the name") == "\\xcf\\xf0z"
     assert "not UTF-8" in stream.report.messages[0]
 
 
 @pytest.mark.parametrize("data", [b"\x03abc", b"\x03a\0\0", b"\x05abc\0", b"\x41", b"\xc1\x40" + bytes(4097), b""])
 def test_broken_strings_are_refused(data: bytes) -> None:
     with pytest.raises(FormatError):
-        strings.read_string(ByteStream(data), "the name")
+        unigine_values.read_string(ByteStream(data), "the name")
 
 
 def test_strings_that_no_reader_takes_are_not_written() -> None:
     for text in ("a\0b", "x" * 4096):
         with pytest.raises(ExportError):
-            strings.encode_string(text)
+            unigine_values.encode_string(text)
 
 
 @pytest.mark.parametrize(
@@ -247,7 +248,7 @@ def test_bone_tables_may_have_children_first_and_several_roots() -> None:
     ],
 )
 def test_parents_that_form_no_trees_are_refused(rows: list[tuple[str, int]], said: str) -> None:
-    data = b"".join(strings.encode_string(name) + struct.pack("<h", parent) for name, parent in rows)
+    data = b"".join(unigine_values.encode_string(name) + struct.pack("<h", parent) for name, parent in rows)
     with pytest.raises(FormatError, match=said):
         bones.read_table(ByteStream(data), len(rows))
     with pytest.raises(ExportError, match=said):
@@ -278,16 +279,16 @@ def test_oddities_of_bones_are_told_once() -> None:
 def test_bounds_have_the_farthest_vertex_as_radius() -> None:
     points = np.array([[0, 0, 0], [4, 0, 0], [2, 3, 0], [0, 2, 0]], np.float32)
     # Centre (2, 1.5, 0); from there the corners at y = 0 are the farthest: 2.5 (half the diagonal is 2.5, too).
-    assert bounds.of_points(points).tolist() == [0, 0, 0, 4, 3, 0, 2, 1.5, 0, 2.5]
+    assert space.of_points(points).tolist() == [0, 0, 0, 4, 3, 0, 2, 1.5, 0, 2.5]
     cross = np.array([[0, 1, 0], [2, 1, 0], [1, 0, 0], [1, 2, 0]], np.float32)
-    assert bounds.of_points(cross)[9] == 1  # half the diagonal would be 1.41
-    empty = bounds.of_points(points[:0])
-    assert empty.tolist() == bounds.empty_bounds().tolist() == [1e9] * 3 + [-1e9] * 3 + [0, 0, 0, -1]
-    both = bounds.union_of_bounds([bounds.of_points(points), empty, bounds.of_points(cross - np.float32(3))])
+    assert space.of_points(cross)[9] == 1  # half the diagonal would be 1.41
+    empty = space.of_points(points[:0])
+    assert empty.tolist() == space.empty_bounds().tolist() == [1e9] * 3 + [-1e9] * 3 + [0, 0, 0, -1]
+    both = space.union_of_bounds([space.of_points(points), empty, space.of_points(cross - np.float32(3))])
     assert both[:6].tolist() == [-3, -3, -3, 4, 3, 0]
     every = np.concatenate((points, cross - np.float32(3)))
     assert np.linalg.norm(every - both[6:9], axis=1).max() <= both[9] * (1 + 1e-6)
-    assert bounds.union_of_bounds([]).tolist() == empty.tolist()
+    assert space.union_of_bounds([]).tolist() == empty.tolist()
 
 
 def test_the_cursor_never_reads_past_the_end() -> None:

@@ -19,7 +19,7 @@ from meshferry.io_formats.core.scene import (
     TransformTrack,
     VertexTrack,
 )
-from meshferry.io_formats.unigine.turning import rotate_180
+from meshferry.io_formats.unigine.space import rotate_180
 from numpy.testing import assert_array_equal
 
 RANDOM = np.random.default_rng(3)

@@ -1,18 +1,83 @@
-"""Tangent frames: int16 quaternions <-> normals, tangents and handedness (section 3.1 of docs/formats/unigine.md).
+"""The space of UNIGINE: rotation by 180° about Z, tangent frames and bounds (sections 2.3, 3.1 and 10).
 
 A unit quaternion q rotates (0, 0, 1) to the normal and (1, 0, 0) to the tangent; the sign of its w gives the direction
 of the binormal. Binormals follow v, which counts from the top in the file and from the bottom in Blender, so the
 bitangent sign of the scene is the opposite of the sign of w.
+
+Only signs and the order of components change, so rotating and rotating back gives exactly the same values. Meshes are
+rotated within their nodes. Of skeletons only the root joints are rotated, since all others are relative to their
+parents.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from ..core.scene import AnyArray, FloatArray
+from ..core.scene import (
+    AnyArray,
+    Clip,
+    FloatArray,
+    Joint,
+    Layer,
+    Mesh,
+    Scene,
+    ShapeKey,
+    Skeleton,
+    TransformTrack,
+    VertexTrack,
+)
+from ..geometry import transforms
+
+_EMPTY = 1e9
+
+
+def empty_bounds() -> FloatArray:
+    """Return empty bounds, (10,) float32."""
+    return np.array([_EMPTY] * 3 + [-_EMPTY] * 3 + [0, 0, 0, -1], np.float32)
+
+
+def of_points(points: FloatArray) -> FloatArray:
+    """Return the bounds of points, (10,) float32: box minimum, box maximum, box centre, radius of a sphere around it.
+
+    ``points`` (P, 3) float32.
+    """
+    if not len(points):
+        return empty_bounds()
+    bounds = np.empty(10, np.float32)
+    bounds[:6] = transforms.bounds(points).reshape(-1)
+    bounds[6:9] = (bounds[:3] + bounds[3:6]) * np.float32(0.5)
+    squares = np.zeros(len(points), np.float32)
+    for axis in range(3):
+        offset = points[:, axis] - bounds[6 + axis]
+        offset *= offset
+        squares += offset
+    bounds[9] = np.sqrt(squares.max())
+    return bounds
+
+
+def union_of_bounds(parts: Sequence[FloatArray]) -> FloatArray:
+    """Return bounds that enclose all ``parts``: the common box and a sphere around its centre."""
+    filled = [part for part in parts if part[9] >= 0]
+    if not filled:
+        return empty_bounds()
+    if len(filled) == 1:
+        return filled[0].copy()
+    table = np.stack(filled)
+    bounds = np.empty(10, np.float32)
+    bounds[:3], bounds[3:6] = table[:, :3].min(0), table[:, 3:6].max(0)
+    bounds[6:9] = (bounds[:3] + bounds[3:6]) * np.float32(0.5)
+    offsets = table[:, 6:9].astype(np.float64) - bounds[6:9]
+    reach = float((np.sqrt((offsets**2).sum(1)) + table[:, 9]).max())
+    corner = float(np.linalg.norm((bounds[3:6] - bounds[:3]).astype(np.float64))) / 2
+    bounds[9] = min(reach, corner)
+    return bounds
+
 
 _ONE = 32767
 _BLOCK = 1 << 13
@@ -224,3 +289,99 @@ def _half_turn(c: FloatArray, s: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def _truncated(values: FloatArray) -> FloatArray:
     return np.trunc(values + np.copysign(np.float32(_NOISE), values))
+
+
+_Array = TypeVar("_Array", bound=AnyArray)
+
+# The rotation by 180° about Z is the quaternion k = (0, 0, 0, 1): k q = (-z, -y, x, w), and back conj(k) q = (z, y, -x,
+# -w). Rotating back with k instead of conj(k) would be the same rotation, but give -q instead of q.
+_ORDER = [3, 2, 1, 0]
+_THERE = (-1.0, -1.0, 1.0, 1.0)
+_BACK = (1.0, 1.0, -1.0, -1.0)
+
+
+def rotate_180(scene: Scene, *, back: bool = False) -> Scene:
+    """Return the scene rotated by 180° about Z, or rotated back; the given scene is not modified.
+
+    Points, normals, tangents and shape keys of meshes, vertex animations, the bind transforms of root joints and their
+    tracks are rotated. Transforms of nodes are not: meshes are rotated within them.
+    """
+    return replace(
+        scene,
+        nodes=[replace(node, mesh=turned_mesh(node.mesh)) if node.mesh else node for node in scene.nodes],
+        skeletons=[_turned_skeleton(skeleton, back) for skeleton in scene.skeletons],
+        clips=[_turned_clip(clip, scene, back) for clip in scene.clips],
+    )
+
+
+def turned_mesh(mesh: Mesh) -> Mesh:
+    """Return a mesh rotated by 180° about Z. Applying it twice is the identity."""
+    return replace(
+        mesh,
+        points=_vectors(mesh.points),
+        normal=_layer(mesh.normal),
+        tangent=_layer(mesh.tangent),
+        shape_keys=[_shape_key(key) for key in mesh.shape_keys],
+    )
+
+
+def _vectors(values: _Array) -> _Array:
+    """Rotate (…, 3 or more) by negating x and y."""
+    changed = values.copy()
+    # np.negative is not used: NumPy 2.4 writes wrong values with some strides.
+    np.multiply(values[..., :2], values.dtype.type(-1), out=changed[..., :2])
+    return changed
+
+
+def _rotations(values: _Array, back: bool) -> _Array:
+    """Rotate quaternions (…, 4), w first."""
+    changed: _Array = values[..., _ORDER] * np.asarray(_BACK if back else _THERE, values.dtype)
+    return changed
+
+
+def _layer(layer: Layer | None) -> Layer | None:
+    return replace(layer, values=_vectors(layer.values)) if layer is not None else None
+
+
+def _shape_key(key: ShapeKey) -> ShapeKey:
+    return replace(key, points=_vectors(key.points), normal=_layer(key.normal), tangent=_layer(key.tangent))
+
+
+def _turned_skeleton(skeleton: Skeleton, back: bool) -> Skeleton:
+    return replace(skeleton, joints=[_turned_joint(joint, back) for joint in skeleton.joints])
+
+
+def _turned_joint(joint: Joint, back: bool) -> Joint:
+    changed = replace(joint)
+    if joint.inverse_bind is not None:
+        # The inverse of a rotated matrix is the old inverse times the inverse rotation, which equals the rotation.
+        changed.inverse_bind = joint.inverse_bind * np.array((-1, -1, 1, 1), joint.inverse_bind.dtype)
+    if joint.parent < 0:
+        x, y, z = joint.translation
+        changed.translation = (-x, -y, z)
+        w, *axis = (joint.rotation[place] * sign for place, sign in zip(_ORDER, _BACK if back else _THERE, strict=True))
+        changed.rotation = (w, axis[0], axis[1], axis[2])
+    return changed
+
+
+def _turned_clip(clip: Clip, scene: Scene, back: bool) -> Clip:
+    return replace(
+        clip,
+        transforms=[_turned_track(track, scene, back) for track in clip.transforms],
+        vertices=[_turned_vertices(track) for track in clip.vertices],
+    )
+
+
+def _turned_track(track: TransformTrack, scene: Scene, back: bool) -> TransformTrack:
+    if track.skeleton is None or scene.skeletons[track.skeleton].joints[track.target].parent >= 0:
+        return track
+    return replace(track, translation=_vectors(track.translation), rotation=_rotations(track.rotation, back))
+
+
+def _turned_vertices(track: VertexTrack) -> VertexTrack:
+    return replace(
+        track,
+        points=_vectors(track.points),
+        normals=_vectors(track.normals) if track.normals is not None else None,
+        tangents=_vectors(track.tangents) if track.tangents is not None else None,
+    )

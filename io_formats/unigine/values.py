@@ -1,6 +1,8 @@
-"""Compact integers: sign and magnitude in groups of bits, 6 in the first group and 7 in the others (section 2.1)."""
+"""Values of UNIGINE files: compact integers, strings, and texts of XML as the editor writes them (section 2)."""
 
 from __future__ import annotations
+
+import re
 
 import numpy as np
 import numpy.typing as npt
@@ -137,3 +139,100 @@ def encode_integers(values: npt.ArrayLike) -> bytes:
     numbers = np.arange(_MOST_BYTES)
     table[numbers < lengths[:, None] - 1] |= 128
     return table[numbers < lengths[:, None]].tobytes()
+
+
+LONGEST_STRING = 4096
+
+
+def read_string(stream: ByteStream, what: str) -> str:
+    r"""Read a string whose length is a compact integer.
+
+    Bytes that are not UTF-8 become escapes such as ``\xcf`` in the text.
+
+    Raises
+    ------
+    FormatError
+        The string has no terminating zero, contains a zero, has more than 4,096 bytes, or is cut off.
+    """
+    start = stream.position
+    return _string_content(stream, read_integer(stream, Text("the length of {}", Text(what))), what, start)
+
+
+def read_long_string(stream: ByteStream, what: str) -> str:
+    """Read a string whose length is an i32 (sk10, sn10, an12, an13); otherwise like ``read``."""
+    start = stream.position
+    return _string_content(stream, stream.i32(Text("the length of {}", Text(what))), what, start)
+
+
+def _string_content(stream: ByteStream, length: int, what: str, start: int) -> str:
+    if not 0 <= length <= LONGEST_STRING:
+        raise stream.error("The file is damaged: {} would have {:,} bytes", Text(what), length, offset=start)
+    if not length:
+        return ""
+    content = bytes(stream.take(length, what))
+    if content.find(0) != length - 1:
+        raise stream.error("The file is damaged: {} does not end where its length says", Text(what), offset=start)
+    try:
+        return content[:-1].decode("utf-8")
+    except UnicodeDecodeError:
+        text = content[:-1].decode("utf-8", "backslashreplace")
+        stream.report.change("not-utf-8", "{} is not UTF-8; it became '{}'", Text(what).capitalized(), text)
+        return text
+
+
+def encode_string(text: str) -> bytes:
+    """Encode a string with its length as a compact integer.
+
+    Raises
+    ------
+    ExportError
+        The text contains a zero character, or is longer than :func:`read_string` accepts.
+    """
+    content = _string_bytes(text)
+    return encode_integer(len(content)) + content
+
+
+def encode_long_string(text: str) -> bytes:
+    """Encode a string with its length as an i32."""
+    content = _string_bytes(text)
+    return len(content).to_bytes(4, "little") + content
+
+
+def _string_bytes(text: str) -> bytes:
+    content = text.encode("utf-8", "backslashreplace") + b"\0"
+    if len(content) > LONGEST_STRING:
+        raise ExportError(
+            "The name '{:…<41}' is too long: it has {:,} bytes of {:,}", text[:40], len(content), LONGEST_STRING
+        )
+    if content.find(0) != len(content) - 1:
+        raise ExportError("The name {!r} has a zero character in it", text)
+    return content
+
+
+_ESCAPED = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&apos;"}
+_ESCAPED |= {sign: f"&#{ord(sign)};" for sign in "\t\n\r"}
+_NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+SHORT_NUMBER = "%.8g"
+"""Format of the numbers of matrices, except in projects of the double-precision build."""
+
+
+def printable(text: str) -> str:
+    """Replace characters that XML cannot contain by underscores."""
+    return _NOT_IN_XML.sub("_", text)
+
+
+def escaped(text: str) -> bytes:
+    """Escape a text for use as the value of an attribute or the content of an element."""
+    return "".join(_ESCAPED.get(sign, sign) for sign in printable(text)).encode()
+
+
+def matrix_words(matrix: npt.NDArray[np.float64], number: str = SHORT_NUMBER) -> list[str]:
+    """Return the 16 numbers of a (4, 4) matrix as texts, column after column."""
+    words = [number % (value + 0.0) for value in matrix.T.reshape(-1).tolist()]
+    words[3::4] = ["0.0", "0.0", "0.0", "1.0"]
+    return words
+
+
+def transform_element(words: list[str]) -> bytes:
+    """Return the XML element of a matrix from the texts of its numbers."""
+    return b"<transform>" + " ".join(words).encode() + b"</transform>"
