@@ -18,8 +18,8 @@ from meshferry.io_formats.core.messages import Report
 from meshferry.io_formats.core.scene import Material
 from meshferry.io_formats.core.shading import Channel, Factor, ImageMap, Mapping, Opacity, Shading, Texture, Tint
 from meshferry.io_formats.projects import Projects
-from meshferry.io_formats.unigine.project.folders import open_project
-from meshferry.io_formats.unigine.project.textures import texture_of
+from meshferry.io_formats.unigine.project.project import open_project
+from meshferry.io_formats.unigine.project.project_textures import texture_of
 
 bpy = pytest.importorskip("bpy", reason="Blender is absent")
 from meshferry.blender_data.importing.shading.project_images import ProjectImages  # noqa: E402

@@ -37,8 +37,8 @@ def test_every_used_texture_is_shown(samples: Path, name: str) -> None:
     from meshferry.blender_data.importing.shading.materials import MaterialFinder
     from meshferry.io_formats.core.messages import Report
     from meshferry.io_formats.projects import Projects
-    from meshferry.io_formats.unigine.project.folders import open_project
-    from meshferry.io_formats.unigine.project_materials import ProjectMaterials
+    from meshferry.io_formats.unigine.project.project import open_project
+    from meshferry.io_formats.unigine.project.scene_materials import ProjectMaterials
 
     folder = samples / "unigine_scenes" / name
     content = json.loads((folder / "expected.json").read_text("utf-8"))

@@ -408,7 +408,7 @@ def test_written_textures_are_what_blender_reads(tmp_path: Path) -> None:
     """Blender's own PNG reader judges packed textures."""
     import bpy
     from meshferry.io_formats.core.scene import Material
-    from meshferry.io_formats.unigine.new_files.materials import material_assets
+    from meshferry.io_formats.unigine.project.new_materials import material_assets
 
     made = Tree()
     metal, rough = made.image("metal"), made.image("rough")

@@ -11,7 +11,7 @@ import texture_oracle as oracle
 from load_package import SAMPLES
 from meshferry.io_formats.encodings import dds
 from meshferry.io_formats.encodings.dds import Layout, Picture
-from meshferry.io_formats.unigine.texture import reader
+from meshferry.io_formats.unigine.project import project_textures
 
 bpy = pytest.importorskip("bpy", reason="Blender is absent")
 
@@ -73,7 +73,7 @@ def test_bytes_are_shown_exactly(layout: Layout) -> None:
 @pytest.mark.slow
 def test_real_textures_are_decoded() -> None:
     for path in sorted(FOLDER.rglob("*.texture")):
-        picture = reader.read_picture(path.read_bytes())
+        picture = project_textures.read_picture(path.read_bytes())
         code, width, height, blocks = oracle.pixels_of_texture(path.read_bytes())
         layout = {21: Layout.BC1, 24: Layout.BC4, 25: Layout.BC5}[code]
         found, wanted = shown(dds.write(picture)), decoded(layout, width, height, blocks)
@@ -97,7 +97,7 @@ PAIRS = {
 def test_real_textures_show_their_source(name: str) -> None:
     source, channels, error = PAIRS[name]
     data = Path(FOLDER / name).read_bytes()
-    found = shown(dds.write(reader.read_picture(data) if name.endswith(".texture") else dds.read(data)))
+    found = shown(dds.write(project_textures.read_picture(data) if name.endswith(".texture") else dds.read(data)))
     wanted = pixels(bpy.data.images.load(str(FOLDER / source)))
     assert found.shape == wanted.shape
     for number in range(len(channels)):

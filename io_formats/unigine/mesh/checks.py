@@ -11,7 +11,7 @@ import numpy as np
 from ...core.messages import Message, Report, Text, counted, listed
 from ...geometry.vertices import repeats_corners
 from ..bones import check_bones
-from ..project.guid_index import RUNTIMES
+from ..project.guids import RUNTIMES
 from . import array_checks
 from .document import MeshFile, Surface, Weights
 from .reader import soup_name

@@ -12,12 +12,12 @@ from ...core.options import resolve
 from ...core.scene import Scene
 from ...projects import Projects
 from ..options import PROJECT_FOLDER, PROJECT_MATERIALS
-from ..project.folders import open_project
+from ..project.project import open_project
 from .document import MeshFile
 from .options import IMPORT_OPTIONS
 
 if TYPE_CHECKING:
-    from ..project_materials import ProjectMaterials
+    from ..project.scene_materials import ProjectMaterials
 
 
 def link(_document: MeshFile, scene: Scene, path: Path, projects: Projects, options: Mapping[str, Any]) -> None:
@@ -75,7 +75,7 @@ def _materials_of(
     project = open_project(path, projects, str(options.get(PROJECT_FOLDER.name, "")))
     if project is None:
         return None
-    from ..project_materials import ProjectMaterials
+    from ..project.scene_materials import ProjectMaterials
 
     references = project.materials_of_mesh(path, list(dict.fromkeys(names)))
     materials = ProjectMaterials(project, set(names) - set(references))

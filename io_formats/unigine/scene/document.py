@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from ...core.messages import Message
 from ..mesh.document import MeshFile
-from ..new_files.assets import NewAsset
-from ..new_files.target_folder import TargetFolder
+from ..project.new_assets import NewAsset, TargetFolder
 
 Matrices = npt.NDArray[np.float64]
 """(4, 4) or (n, 4, 4) for column vectors."""

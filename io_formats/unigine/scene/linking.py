@@ -11,8 +11,7 @@ from ...core.options import resolve
 from ...core.scene import Scene
 from ...projects import Projects
 from ..options import PROJECT_FOLDER, PROJECT_MATERIALS
-from ..project.folders import open_project
-from ..project.project import Project
+from ..project.project import Project, open_project
 from .document import SceneFile
 from .options import IMPORT_OPTIONS
 from .placement_builder import PlacementBuilder

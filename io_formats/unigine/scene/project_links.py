@@ -8,10 +8,10 @@ from functools import partial
 
 from ...core.messages import Message
 from ...core.scene import Material
+from ..project.fbx_assets import SourceMesh
+from ..project.guids import Rule
 from ..project.project import Project
-from ..project.references import Rule
-from ..project.sources import SourceMesh
-from ..project_materials import ProjectMaterials
+from ..project.scene_materials import ProjectMaterials
 
 _OF_EDITOR = {".runtimes", ".cache_textures", ".editor2", ".thumbnails", "core", "editor2"}
 _SOURCES = (".fbx", ".gltf", ".glb", ".obj", ".dae")

@@ -24,9 +24,8 @@ from ..mesh import file_parts, mesh_builder
 from ..mesh import options as mesh_options
 from ..mesh import writer as mesh_writer
 from ..mesh.document import MeshFile
-from ..new_files.assets import AssetKind, NewAsset, Parameter
-from ..new_files.materials import material_assets
-from ..new_files.target_folder import TargetFolder
+from ..project.new_assets import AssetKind, NewAsset, Parameter, TargetFolder
+from ..project.new_materials import material_assets
 from ..values import printable
 from .document import NewSet, SceneFile
 from .node_builder import NodeBuilder, WrittenModel, WrittenSurface

@@ -17,7 +17,7 @@ from ...geometry.normals import unit
 from ...geometry.triangles import with_corners
 from ...passes.join_meshes import join
 from ..mesh.scene_builder import UV_NAMES
-from ..project.sources import SourceMesh
+from ..project.fbx_assets import SourceMesh
 
 _NO_MATERIAL = "surface_0"
 

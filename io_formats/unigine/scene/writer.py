@@ -6,10 +6,9 @@ import hashlib
 from collections.abc import Mapping
 
 from ...core.format import OutputFile
-from ..new_files import owned_files
-from ..new_files.assets import AssetKind, NewAsset
-from ..new_files.meta_text import meta_text
-from ..project.guid_index import META
+from ..project import new_assets
+from ..project.guids import META
+from ..project.new_assets import AssetKind, NewAsset, meta_text
 from ..values import escaped, matrix_words, transform_element
 from .document import SceneFile, SceneNode, SurfaceSetting
 
@@ -46,7 +45,7 @@ def write_files(document: SceneFile, stem: str) -> list[OutputFile]:
             meta = meta_text(asset, guids[asset.name], new.target.version)
             outputs.append(OutputFile(asset.name + META, meta))
         outputs.append(OutputFile(asset.name, asset.encode(guids)))
-    return owned_files.with_manifest(new.target.folder, outputs)
+    return new_assets.with_manifest(new.target.folder, outputs)
 
 
 def _salt(assets: list[NewAsset]) -> str:

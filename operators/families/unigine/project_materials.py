@@ -18,8 +18,8 @@ from ....io_formats.core.messages import Report, counted
 from ....io_formats.projects import Projects
 from ....io_formats.unigine.formats import UNIGINE_MESH
 from ....io_formats.unigine.options import PROJECT_FOLDER
-from ....io_formats.unigine.project.folders import open_project, project_folder
-from ....io_formats.unigine.project_materials import ProjectMaterials
+from ....io_formats.unigine.project.project import open_project, project_folder
+from ....io_formats.unigine.project.scene_materials import ProjectMaterials
 from ...importing.import_base import leave_edit_mode
 from ...importing.session_projects import project_steps
 from ...layouts import requires

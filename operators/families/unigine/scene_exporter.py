@@ -10,7 +10,7 @@ from ....io_formats.core.messages import Text, counted
 from ....io_formats.core.options import Option
 from ....io_formats.core.scene import Scene
 from ....io_formats.unigine.formats import UNIGINE_SCENE
-from ....io_formats.unigine.project.folders import project_folder
+from ....io_formats.unigine.project.project import project_folder
 from ...exporting.export_base import ExportScene
 from ...exporting.patched_export import PatchesImported
 from ...option_properties import export_table, in_sections

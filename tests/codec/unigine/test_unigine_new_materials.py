@@ -28,11 +28,11 @@ from meshferry.io_formats.core.shading import (
     Tint,
 )
 from meshferry.io_formats.projects import Projects
-from meshferry.io_formats.unigine.new_files.assets import NewAsset
-from meshferry.io_formats.unigine.new_files.materials import NewMaterials, material_assets
-from meshferry.io_formats.unigine.project.folders import open_folder
-from meshferry.io_formats.unigine.project.textures import TextureFinder
-from meshferry.io_formats.unigine.shading import shown_material
+from meshferry.io_formats.unigine.project.material_shading import shown_material
+from meshferry.io_formats.unigine.project.new_assets import NewAsset
+from meshferry.io_formats.unigine.project.new_materials import NewMaterials, material_assets
+from meshferry.io_formats.unigine.project.project import open_folder
+from meshferry.io_formats.unigine.project.project_textures import TextureFinder
 from shading_meaning import assert_same, chunk, decoded, picture, png_of
 from unigine_projects import write_project
 

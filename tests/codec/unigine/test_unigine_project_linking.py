@@ -11,7 +11,7 @@ from meshferry.io_formats import api
 from meshferry.io_formats.disk import rooted_files
 from meshferry.io_formats.projects import Projects
 from meshferry.io_formats.unigine.formats import UNIGINE_MESH
-from meshferry.io_formats.unigine.project import metas, project
+from meshferry.io_formats.unigine.project import guids, project
 from unigine_projects import asset_meta, guid, material, mesh_node, runtime_path, write_project
 from unigine_scene_bytes import nodes
 
@@ -144,7 +144,7 @@ def test_materials_of_a_container_hold_for_all_levels(tmp_path: Path, stated: st
     meta = asset_meta(FBX, "fbx", {guid(8): "lamp.node", MESH: "lamp.mesh"}, material_guids=stated)
     files = {"lamp.fbx.meta": meta, runtime_path(MESH, "mesh"): FACE, "oak.mat": material(OAK, base=BASE)}
     data = write_project(tmp_path / "data", files)
-    from meshferry.io_formats.unigine.project.folders import open_project
+    from meshferry.io_formats.unigine.project.project import open_project
 
     path = data / runtime_path(MESH, "mesh")
     project = open_project(path, Projects())
@@ -156,7 +156,7 @@ def test_materials_of_a_container_hold_for_all_levels(tmp_path: Path, stated: st
 def test_names_of_materials_of_a_container_may_have_commas() -> None:
     """The second name is a GUID, too, and the last pair has no separator after it."""
     stated = f"Старое, дерево; 2,{OAK},{guid(9)},{BIRCH},none,,{OAK}"
-    meta = metas.parse_asset_meta(asset_meta(FBX, "fbx", {}, material_guids=stated).encode())
+    meta = guids.parse_asset_meta(asset_meta(FBX, "fbx", {}, material_guids=stated).encode())
     assert meta.materials == {"Старое, дерево; 2": OAK, guid(9): BIRCH, "none,": OAK}
 
 

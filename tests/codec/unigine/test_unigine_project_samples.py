@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 from meshferry.io_formats.projects import Projects
-from meshferry.io_formats.unigine.project.folders import open_project
-from meshferry.io_formats.unigine.project.materials import MaterialRule
-from meshferry.io_formats.unigine.project.project import Project
-from meshferry.io_formats.unigine.project.references import FoundTexture, Rule
+from meshferry.io_formats.unigine.project.guids import FoundTexture, Rule
+from meshferry.io_formats.unigine.project.project import Project, open_project
+from meshferry.io_formats.unigine.project.project_materials import MaterialRule
 
 PROJECTS = {
     "mit_action_2_20": (46, 33),

@@ -12,8 +12,8 @@ import texture_oracle as oracle
 from meshferry.io_formats.core.errors import FormatError
 from meshferry.io_formats.core.shading import Texture
 from meshferry.io_formats.projects import Projects
-from meshferry.io_formats.unigine.project.folders import open_project
-from meshferry.io_formats.unigine.project.textures import texture_of
+from meshferry.io_formats.unigine.project.project import open_project
+from meshferry.io_formats.unigine.project.project_textures import texture_of
 
 
 @pytest.fixture(scope="module")

@@ -13,12 +13,16 @@ import pytest
 from meshferry.io_formats.core.errors import FormatError
 from meshferry.io_formats.disk.rooted_files import RootedFiles
 from meshferry.io_formats.projects import Projects
-from meshferry.io_formats.unigine.project import folders
-from meshferry.io_formats.unigine.project.graphs import parse_basemat, texture_inputs
-from meshferry.io_formats.unigine.project.materials import MaterialRule, TextureUse
+from meshferry.io_formats.unigine.project import project as project_project
+from meshferry.io_formats.unigine.project.guids import Rule
 from meshferry.io_formats.unigine.project.project import Project
-from meshferry.io_formats.unigine.project.references import Rule
-from meshferry.io_formats.unigine.project_materials import Incomplete, complete_materials
+from meshferry.io_formats.unigine.project.project_materials import (
+    MaterialRule,
+    TextureUse,
+    parse_basemat,
+    texture_inputs,
+)
+from meshferry.io_formats.unigine.project.scene_materials import Incomplete, complete_materials
 from unigine_projects import asset_meta, guid, material, runtime_path, write_project
 
 WOOD, WOOD_RUNTIME, GONE, GONE_RUNTIME, FBX, MESH, NODE, SWAPPED, MOVED, STALE = map(guid, range(1, 11))
@@ -394,9 +398,9 @@ def test_projects_of_old_sdks_are_known_by_their_files(tmp_path: Path) -> None:
     """Their folder ``data`` has none of the marks of newer projects."""
     meshes = tmp_path / "game" / "data" / "meshes"
     meshes.mkdir(parents=True)
-    assert folders.project_folder(meshes) is None
+    assert project_project.project_folder(meshes) is None
     (meshes / "lamp.node").touch()
-    assert folders.project_folder(meshes) == meshes.parent
+    assert project_project.project_folder(meshes) == meshes.parent
 
 
 def test_materials_whose_project_is_gone_are_named(project: Project, tmp_path: Path) -> None:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from meshferry.io_formats.core.shading import Channel, Extension, Opacity, Projection, Shading, Texture
-from meshferry.io_formats.unigine.project.materials import ProjectMaterial, TextureUse
-from meshferry.io_formats.unigine.project.references import FoundTexture, Rule
-from meshferry.io_formats.unigine.shading import ShownMaterial, not_shown_warnings, shown_material
+from meshferry.io_formats.unigine.project.guids import FoundTexture, Rule
+from meshferry.io_formats.unigine.project.material_shading import ShownMaterial, not_shown_warnings, shown_material
+from meshferry.io_formats.unigine.project.project_materials import ProjectMaterial, TextureUse
 
 
 def find(reference: str) -> FoundTexture:

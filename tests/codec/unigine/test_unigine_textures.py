@@ -10,7 +10,7 @@ import texture_oracle as oracle
 from load_package import SAMPLES
 from meshferry.io_formats.core.errors import FormatError, UnsupportedFormatError
 from meshferry.io_formats.encodings.dds import Layout
-from meshferry.io_formats.unigine.texture import reader
+from meshferry.io_formats.unigine.project import project_textures
 from python_steps import python_steps
 
 FOLDER = SAMPLES / "unigine_scenes"
@@ -28,7 +28,7 @@ def test_the_largest_picture_is_read(magic: bytes, code: int) -> None:
         oracle.texture(code, 9, 5, oracle.block(pixels) + oracle.block(b"smaller"), magic=magic, mipmaps=2),
         oracle.texture(code, 9, 5, oracle.block(pixels) * 6, magic=magic, kind=2),
     ):
-        picture = reader.read_picture(data)
+        picture = project_textures.read_picture(data)
         assert (picture.layout, picture.width, picture.height) == (Layout(names[code]), 9, 5)
         assert bytes(picture.pixels) == pixels
 
@@ -37,7 +37,7 @@ def test_the_largest_picture_is_read(magic: bytes, code: int) -> None:
 def test_compressed_pixels_are_decoded(magic: bytes) -> None:
     """A literal, then a copy of 63 bytes from 1 back, for 64 pixels."""
     data = oracle.texture(0, 8, 8, oracle.block(b"\x1fz\x01\x00\x2c\x00"), magic=magic)
-    assert bytes(reader.read_picture(data).pixels) == b"z" * 64
+    assert bytes(project_textures.read_picture(data).pixels) == b"z" * 64
 
 
 @pytest.mark.parametrize(
@@ -62,16 +62,16 @@ def test_compressed_pixels_are_decoded(magic: bytes) -> None:
 )
 def test_damaged_files_are_refused(data: bytes, reason: str) -> None:
     with pytest.raises(FormatError, match=reason):
-        reader.read_picture(data)
+        project_textures.read_picture(data)
     if "supported" in reason or "volume" in reason:
         with pytest.raises(UnsupportedFormatError):
-            reader.read_picture(data)
+            project_textures.read_picture(data)
 
 
 def test_the_cost_of_plain_pixels_does_not_depend_on_their_number() -> None:
     data = oracle.texture(21, 2048, 2048, oracle.block(bytes(2048 * 1024)))
-    assert python_steps(lambda: reader.read_picture(data)) < 300
-    assert reader.read_picture(data).pixels.obj is data
+    assert python_steps(lambda: project_textures.read_picture(data)) < 300
+    assert project_textures.read_picture(data).pixels.obj is data
 
 
 @pytest.mark.skipif(not FOLDER.is_dir(), reason=f"{FOLDER} is absent")
@@ -81,6 +81,6 @@ def test_real_textures() -> None:
     for path in found:
         data = path.read_bytes()
         _code, width, height, pixels = oracle.pixels_of_texture(data)
-        picture = reader.read_picture(data)
+        picture = project_textures.read_picture(data)
         assert (picture.width, picture.height) == (width, height)
         assert bytes(picture.pixels) == pixels

@@ -25,9 +25,9 @@ def _read_picture(data: bytes) -> object:
     """Read a picture, wrap it and read it again."""
     load_package()
     from meshferry.io_formats.encodings import dds
-    from meshferry.io_formats.unigine.texture import reader
+    from meshferry.io_formats.unigine.project import project_textures
 
-    picture = dds.read(data) if data.startswith(dds.MAGIC) else reader.read_picture(data)
+    picture = dds.read(data) if data.startswith(dds.MAGIC) else project_textures.read_picture(data)
     again = dds.read(dds.write(picture))
     if (again.layout, again.width, again.height) != (picture.layout, picture.width, picture.height):
         raise WrappedAgainError(f"{picture.layout} of {picture.width} x {picture.height} is {again.layout}")

@@ -189,7 +189,7 @@ def read(data: bytes) -> object:
     from meshferry.io_formats.core.errors import FormatError
     from meshferry.io_formats.disk.rooted_files import RootedFiles, has_lfs_pointer
     from meshferry.io_formats.unigine.project.project import Project
-    from meshferry.io_formats.unigine.project_materials import ProjectMaterials
+    from meshferry.io_formats.unigine.project.scene_materials import ProjectMaterials
 
     files = unpack(data)
 

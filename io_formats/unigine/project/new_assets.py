@@ -1,23 +1,164 @@
-"""The folder that a new scene is written to: its project, version, GUIDs and files (see unigine_writing.md)."""
+"""Files that an export adds to a project, with ``.meta`` files, and their folder (docs/formats/unigine_writing.md).
+
+A hidden file beside the scene, the manifest, lists the digests of the files that were written with the scene.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
 import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from ...core.errors import ExportError, FormatError
+from ...core.format import OutputFile
+from ...core.messages import listed
+from ...disk.file_names import cautious_key
 from ...disk.rooted_files import TooManyFilesError, path_key
 from ...disk.special_files import read_bytes
 from ...projects import Projects
-from ..project.engine import BASES, engine_path
-from ..project.folders import data_folder, open_project, project_folder
-from ..project.guid_index import META
-from ..project.metas import AssetMeta, parse_asset_meta
-from ..project.project import Project
+from ..values import escaped
+from .guids import META, AssetMeta, parse_asset_meta
+from .project import Project, data_folder, open_project, project_folder
+from .project_materials import BASES, engine_path
+
+
+class AssetKind(Enum):
+    """Kind of an asset: the element ``type`` of its ``.meta`` file."""
+
+    MESH = "mesh"
+    NODE = "node"
+    MATERIAL = "material"
+    TEXTURE = "texture"
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """An import setting in a ``.meta`` file."""
+
+    type: str
+    """Type of the value, such as ``bool``, ``int`` or ``string``."""
+    name: str
+    value: str
+
+
+@dataclass(frozen=True)
+class NewAsset:
+    """A file beside the scene, which gets a ``.meta`` file with its GUID."""
+
+    name: str
+    """Path with extension, relative to the folder of the scene, with ``/``."""
+    kind: AssetKind
+    encode: Callable[[Mapping[str, str]], bytes]
+    """Function that returns the content, given the GUIDs of all new assets by their names; called once for each
+    file."""
+    parameters: tuple[Parameter, ...] = ()
+    """Import settings, in the order of the file."""
+
+
+def meta_text(asset: NewAsset, guid: str, version: str) -> bytes:
+    """Encode the ``.meta`` file of an asset that is its own runtime.
+
+    It contains no hash, which the editor adds.
+    """
+    path = PurePosixPath(asset.name)
+    name = path.stem if asset.kind is AssetKind.MATERIAL else path.name
+    lines = [
+        b'<?xml version="1.0" encoding="utf-8"?>',
+        b'<asset version="%s">' % escaped(version),
+        b"\t<guid>%s</guid>" % guid.encode(),
+        b"\t<type>%s</type>" % asset.kind.value.encode(),
+        b"\t<runtimes>",
+        b'\t\t<runtime id="%s" name="%s" link="0"/>' % (guid.encode(), escaped(name)),
+        b"\t</runtimes>",
+    ]
+    if asset.parameters:
+        template = b'\t\t<parameter type="%s" name="%s">%s</parameter>'
+        values = [template % (escaped(one.type), escaped(one.name), escaped(one.value)) for one in asset.parameters]
+        lines += [b"\t<parameters>", *values, b"\t</parameters>"]
+    return b"\n".join([*lines, b"</asset>", b""])
+
+
+_ENDING = ".written.json"
+_MOST_NAMED = 3
+
+
+def with_manifest(folder: Path | None, outputs: list[OutputFile]) -> list[OutputFile]:
+    """Return the files of a set with its manifest as the first one; the scene file is the last one.
+
+    Raises
+    ------
+    ExportError
+        A file exists that no earlier export wrote, or that was changed since, or one whose name differs only in case.
+    """
+    name = f".{outputs[-1].name}{_ENDING}"
+    known = _read(folder / name) if folder is not None else {}
+    digests = {output.name: hashlib.sha256(output.data).hexdigest() for output in outputs}
+    allowed = {output: {digest, *known.get(output, ())} for output, digest in digests.items()}
+    refused = _others(folder, allowed) if folder is not None else []
+    if refused:
+        template = "{} exists and was not written by this export, or changed since; rename or remove it first"
+        if len(refused) > 1:
+            template = "{} exist and were not written by this export, or changed since; rename or remove them first"
+        raise ExportError(template, listed(refused, _MOST_NAMED))
+    content = {**known, **{name: _digests(digest, known.get(name, [])) for name, digest in digests.items()}}
+    data = json.dumps({"files": dict(sorted(content.items()))}, indent=1, ensure_ascii=True).encode() + b"\n"
+    return [OutputFile(name, data), *outputs]
+
+
+def _others(folder: Path, allowed: Mapping[str, set[str]]) -> list[str]:
+    """Return the existing files with names as in a set, ignoring case, whose digests are not among the allowed ones."""
+    found: list[str] = []
+    listings: dict[str, dict[str, str]] = {}
+    for name, digests in allowed.items():
+        path = PurePosixPath(name)
+        parent = str(path.parent)
+        if parent not in listings:
+            listings[parent] = _names(folder / parent)
+        there = listings[parent].get(cautious_key(path.name))
+        if there is not None and not (there == path.name and _is_known(folder / name, digests)):
+            found.append(str(path.with_name(there)))
+    return found
+
+
+def _digests(digest: str, known: list[str]) -> list[str]:
+    """Return the new digest and the last one before it.
+
+    Both are valid, since an export may be terminated before it replaces the file. The next export of the same content
+    lists both again, so that the manifest stays the same, too.
+    """
+    return known[:2] if known[:1] == [digest] else [digest, *known[:1]]
+
+
+def _read(path: Path) -> dict[str, list[str]]:
+    """Return the digests by file name, empty if there is no valid manifest."""
+    try:
+        found = json.loads(read_bytes(path))["files"]
+        return {str(name): [str(digest) for digest in digests] for name, digests in found.items()}
+    except (OSError, FormatError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return {}
+
+
+def _names(folder: Path) -> dict[str, str]:
+    """Return the names in a folder by their keys, which are equal for names that differ only in case."""
+    try:
+        return {cautious_key(name): name for name in os.listdir(folder)}
+    except OSError:
+        return {}
+
+
+def _is_known(path: Path, digests: set[str]) -> bool:
+    try:
+        return hashlib.sha256(read_bytes(path)).hexdigest() in digests
+    except (OSError, FormatError):
+        return False
+
 
 _OF_EDITOR = {".runtimes", ".cache_textures", ".editor2", ".thumbnails", "core", "editor2", "scripts"}
 _SCENE_VERSION = re.compile(rb"<(?:world|nodes|material|asset)\s[^>]*?version=\"(\d+(?:\.\d+){1,3})\"")

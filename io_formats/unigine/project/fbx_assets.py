@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ...core.addon_files import SourceFile, SourceObject
 from ...encodings.fbx_files import FbxHead, read_head
-from .metas import AssetMeta
+from .guids import AssetMeta
 
 SOURCE_EXTENSION = ".fbx"
 LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)

@@ -1,24 +1,233 @@
-"""Materials of a project: ``.mat`` files and libraries, merged with their parent materials, and graphs (section 4)."""
+"""Materials of a project: ``.mat`` files and libraries, merged with their parents, graphs, the engine's (section 4)."""
 
 from __future__ import annotations
 
 import copy
+import hashlib
+import json
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 from pathlib import PurePosixPath
+from typing import Any
 from xml.etree.ElementTree import Element
 
 from ...core.errors import FormatError
 from ...core.messages import Message, Report, Text
 from ...disk.rooted_files import RootedFiles
 from ...encodings.xml_files import parse_xml
-from .engine import base_name, name_hash
-from .graphs import parse_basemat, texture_inputs
-from .guid_index import GuidIndex
-from .references import plain_reference
+from .guids import GuidIndex, plain_reference
+
+BASE_NAMES = (
+    "mesh_base",
+    "particles_base",
+    "sky_base",
+    "decal_base",
+    "landscape_terrain_base",
+    "landscape_terrain_detail_base",
+    "water_global_base",
+    "water_mesh_base",
+    "gui_base",
+    "text_base",
+    "grass_base",
+    "billboards_base",
+    "clouds_base",
+    "volume_fog_base",
+    "volume_light_base",
+    "volume_omni_base",
+    "volume_proj_base",
+    "volume_cloud_base",
+    "volume_shaft_base",
+    "terrain_global_base",
+    "grass_impostor_base",
+    "billboards_impostor_base",
+    "billboards_cloud_base",
+    "decal_terrain_hole_base",
+    "mesh_pbr_base",
+    "mesh",
+    "mesh_transparent",
+    "mesh_unlit",
+    "decal",
+)
+"""Names of the built-in base materials; the last four are parents of material graphs."""
+
+
+def name_hash(name: str) -> str:
+    """Return the GUID of a built-in material, which is derived from its name."""
+    return hashlib.sha1(name.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
+
+
+BASES = {name_hash(prefix + name): name for name in BASE_NAMES for prefix in ("", "Unigine::")}
+"""Names of the base materials by GUID."""
+
+_FILES = {
+    "5219d6ddb5dbd1520e843a369ad2b64326bb24e2": "textures/common/white.texture",
+    "d15782a509aae84ba85cebcb4e69571f60a7e33a": "textures/common/black.texture",
+    "a8106e01d8743fe2b0601f5d30c9eaf6cee2a4ca": "textures/common/red.texture",
+    "692dbb7d56d633e22551bd47f4d92cd2d498270d": "textures/common/normal.texture",
+    "edf5dbe16c25c3185d9ce7b15e99469442484856": "textures/common/checker_d.texture",
+    "49631a6048f399ed9843dc46f9fada157432821d": "meshes/box.mesh",
+    "88c672af6ab1177c29a264c6cec93ce326e9e612": "meshes/plane.mesh",
+    "d22434214be7bafb75001301cc320847fb3ee551": "meshes/sphere.mesh",
+    "001dc611e2ca7385e50593ebc1c181e2e370240c": "materials/for_world_creation/grid_for_world_creation.mat",
+    "ead31ab036c7eb329af97a68a8e83d6db943a873": "materials/for_world_creation/grid_for_world_creation.mat",
+}
+"""Paths below ``core/`` of files of the engine that projects refer to, by GUID."""
+
+
+def engine_path(guid: str) -> str:
+    """Return the path of one of the engine's own files, or an empty string."""
+    return f"core/{_FILES[guid]}" if guid in _FILES else ""
+
+
+def base_name(reference: str) -> str:
+    """Return the name of the base material that a GUID or name refers to, or an empty string."""
+    plain = reference.removeprefix("Unigine::")
+    return BASES.get(reference, plain if plain in BASE_NAMES else "")
+
+
+_HEAD = re.compile(r"\bparent\s*=\s*(?:Unigine::)?(\w+)")
+_TEXTURE = re.compile(r'^[ \t]*Texture2D[ \t]+"?([^"=\s]+)"?[ \t]*=[ \t]*"([^"\n]*)"(.*)$', re.MULTILINE)
+_PARAMETER = re.compile(
+    r'^[ \t]*(?:Color|Slider|(?:Float|Int)[234]?)[ \t]+(?:"([^"\n]+)"|(\w+))[ \t]*=[ \t]*\[?[ \t]*([-+\d.eE \t]+)\]?',
+    re.MULTILINE,
+)
+_OPTION = re.compile(r"^[ \t]*Option[ \t]+(\w+)[ \t]*=[ \t]*(\w+)", re.MULTILINE)
+_BARE_OPTION = re.compile(
+    r"^[ \t]*Option[ \t]+(transparent|two_sided|blend_src|blend_dest)[ \t]*(\w+)[ \t\r]*$", re.MULTILINE
+)
+"""Matches an option without an equals sign, as graphs of version 2 write it, for example ``Option blend_src5``."""
+_EMISSION = re.compile(r"^[ \t]*State[ \t]+emission[ \t]*=[ \t]*(\w+)", re.MULTILINE)
+_WRAP = re.compile(r"\bwrap\s*=\s*\[([^\]]*)\]")
+TEXT_LIMIT = 4 * 2**20
+
+
+@dataclass
+class GraphMaterial:
+    """The content of a ``.basemat`` file of a material graph."""
+
+    parent: str = ""
+    """Name of the base of the material, such as ``mesh`` or ``mesh_transparent``."""
+    textures: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Reference and wrap mode of the texture in each slot."""
+    parameters: dict[str, str] = field(default_factory=dict)
+    states: dict[str, str] = field(default_factory=dict)
+    options: dict[str, str] = field(default_factory=dict)
+
+
+def parse_basemat(data: bytes) -> GraphMaterial:
+    """Parse the lines of a ``.basemat`` file that describe textures, parameters and options."""
+    text = data[:TEXT_LIMIT].decode("utf-8", "replace")
+    head = _HEAD.search(text[: text.find("{") + 1 or 1000])
+    found = GraphMaterial(head[1] if head else "")
+    for slot, reference, rest in _TEXTURE.findall(text):
+        wrap = _WRAP.search(rest)
+        found.textures[slot] = (reference, _wrap_mode(wrap[1]) if wrap else "")
+    found.parameters = {quoted or bare: value.strip() for quoted, bare, value in _PARAMETER.findall(text)}
+    found.options = dict(_BARE_OPTION.findall(text)) | dict(_OPTION.findall(text))
+    if emission := _EMISSION.search(text):
+        found.states["emission"] = emission[1]
+    return found
+
+
+def _wrap_mode(modes: str) -> str:
+    """Return the wrap mode if it is the same in both directions, otherwise ``repeat``."""
+    found = {mode[:-2] for mode in modes.split() if mode.endswith(("_x", "_y"))}
+    return found.pop() if len(found) == 1 else "repeat"
+
+
+def texture_inputs(data: bytes) -> dict[str, tuple[str, ...]]:
+    """Return, by texture reference, the labels of the material inputs that each texture of a ``.mgraph`` file feeds.
+
+    Raises
+    ------
+    FormatError
+        The content is not such a file.
+    """
+    try:
+        graph = json.loads(data.decode("utf-8-sig"), object_pairs_hook=_with_lists)
+    except (ValueError, RecursionError) as problem:
+        raise FormatError("The JSON is not well-formed: {}", problem) from None
+    kinds: dict[str, str] = {}
+    textures: dict[str, str] = {}
+    for kind, node in _nodes(graph):
+        name = _text(node, "guid")
+        kinds[name] = kind
+        if kind == "Texture2D":
+            asset = next((_text(prop, "asset") for prop in _properties(node) if _text(prop, "asset")), "")
+            if asset:
+                textures[name] = asset.strip().removeprefix("guid://")
+    following: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for anchor in _objects(_objects([graph], "anchors"), "anchor"):
+        following[_text(anchor, "output_node")].append((_text(anchor, "input_node"), _text(anchor, "input_label")))
+    labels: dict[str, set[str]] = defaultdict(set)
+    for node_name, texture in textures.items():
+        labels[texture] |= _reached_labels(node_name, following, kinds)
+    return {texture: tuple(sorted(found - {""})) for texture, found in labels.items()}
+
+
+def _reached_labels(start: str, following: dict[str, list[tuple[str, str]]], kinds: dict[str, str]) -> set[str]:
+    """Return the labels of the material's inputs that a node feeds, directly or through other nodes."""
+    labels = set()
+    waiting, done = [start], {start}
+    while waiting:
+        for target, label in following.get(waiting.pop(), ()):
+            if kinds.get(target, "Material") == "Material":
+                labels.add(label)
+            elif target not in done:
+                done.add(target)
+                waiting.append(target)
+    return labels
+
+
+def _with_lists(pairs: list[tuple[str, Any]]) -> dict[str, list[Any]]:
+    """Collect the values of repeated keys of a JSON object."""
+    collected: dict[str, list[Any]] = defaultdict(list)
+    for key, value in pairs:
+        collected[key].append(value)
+    return collected
+
+
+def _flat(values: list[Any]) -> Iterator[Any]:
+    """Yield values and the elements of lists among them."""
+    for value in values:
+        if isinstance(value, list):
+            yield from value
+        else:
+            yield value
+
+
+def _objects(parents: list[Any], key: str) -> list[Any]:
+    """Return the objects under a key in several parent objects, whether the key is repeated or its value is a list."""
+    return [
+        child
+        for parent in parents
+        if isinstance(parent, dict)
+        for child in _flat(parent.get(key, []))
+        if isinstance(child, dict)
+    ]
+
+
+def _nodes(graph: Any) -> Iterator[tuple[str, dict[str, list[Any]]]]:
+    """Yield the type and the content of each node of a graph."""
+    for group in _objects([graph], "nodes"):
+        for kind, content in group.items():
+            yield from ((kind, node) for node in _flat(content) if isinstance(node, dict))
+
+
+def _properties(node: dict[str, list[Any]]) -> list[Any]:
+    holders = _objects([node], "props")
+    return [*holders, *_objects(holders, "prop")]
+
+
+def _text(parent: Any, key: str) -> str:
+    """Return the first text value under a key, or an empty string."""
+    values = parent.get(key, []) if isinstance(parent, dict) else []
+    return values[0] if values and isinstance(values[0], str) else ""
+
 
 MOST_PARENTS = 32
 MATERIAL_LIMIT = 64 * 2**20

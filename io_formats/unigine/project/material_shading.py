@@ -8,20 +8,141 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 
 import numpy as np
 
-from ..core import shading as neutral
-from ..core.messages import Message, Report, Text, counted, listed
-from ..core.scene import Material
-from ..core.shading import Channel, Color, Extension, Factor, ImageMap, Opacity, Projection, Shading, Texture, Tint
-from ..encodings.quantization import srgb_to_linear
-from .graph_parameters import base_colors, opacity_parameter
-from .graph_slots import graph_slots
-from .project.materials import ProjectMaterial
-from .project.references import FoundTexture, is_guid, plain_reference
+from ...core import shading as neutral
+from ...core.messages import Message, Report, Text, counted, listed
+from ...core.scene import Material
+from ...core.shading import Channel, Color, Extension, Factor, ImageMap, Opacity, Projection, Shading, Texture, Tint
+from ...encodings.quantization import srgb_to_linear
+from .guids import FoundTexture, is_guid, plain_reference
+from .project_materials import ProjectMaterial
+
+_BASE_COLORS = (
+    "albedo_color",
+    "albedo_tint",
+    "base_color",
+    "base_tint",
+    "diffuse_color",
+    "diffuse_tint",
+    "albedo",
+    "diffuse",
+    "main_color",
+    "color",
+    "tint",
+)
+"""Usual names of the base colour, the most likely first."""
+_COLOR_WORDS = ("albedo", "diffuse", "base", "tint")
+"""Words in other names of the base colour, the most likely first."""
+_OTHER_COLORS = ("emissi", "specular", "detail", "coat", "clearcoat", "sheen", "subsurface", "sss", "fresnel", "rim")
+"""Beginnings of words in the names of colours that are not the base colour."""
+_NO_COLORS = (
+    *("uv", "transform", "tiling", "offset", "scale", "size", "speed"),
+    *("position", "direction", "rotation", "normal", "mask", "channel"),
+)
+"""Beginnings of words in the names of vectors that are not colours."""
+_OPACITY_WORDS = ("opacity", "transparency", "alpha")
+_NO_OPACITIES = ("pow", "contrast", "threshold", "test", "clip", "exponent")
+
+
+def base_colors(parameters: Mapping[str, str]) -> list[str]:
+    """Return the names of the parameters that may be the base colour: none, one, or several equally likely ones."""
+    words = {name: _words(name) for name, value in parameters.items() if len(_numbers(value)) in (3, 4)}
+    for exact in _BASE_COLORS:
+        if found := [name for name, parts in words.items() if "_".join(parts) == exact]:
+            return found[:1]
+    left = [name for name, parts in words.items() if not _has_word(parts, _OTHER_COLORS + _NO_COLORS)]
+    named = ([name for name in left if _has_word(words[name], (word,))] for word in _COLOR_WORDS)
+    return next((found for found in named if found), [])
+
+
+def opacity_parameter(parameters: Mapping[str, str]) -> float | None:
+    """Return the opacity, 0 to 1: the value of the only parameter whose name means opacity, transparency or alpha."""
+    words = {name: _words(name) for name, value in parameters.items() if len(_numbers(value)) == 1}
+    left = [name for name, parts in words.items() if not _has_word(parts, _OTHER_COLORS + _NO_OPACITIES)]
+    for word in _OPACITY_WORDS:
+        found = [name for name in left if words[name] == [word]] or [name for name in left if word in words[name]]
+        if len(found) == 1:
+            value = min(max(_numbers(parameters[found[0]])[0], 0.0), 1.0)
+            return 1.0 - value if word == "transparency" else value
+    return None
+
+
+def _words(name: str) -> list[str]:
+    """Return the words of a name such as ``albedo_tint``, ``Albedo Tint`` or ``albedoTint`` in lower case."""
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)
+    return re.findall(r"[^\W_]+", spaced.lower().replace("colour", "color"))
+
+
+def _has_word(words: Iterable[str], starts: tuple[str, ...]) -> bool:
+    return any(word.startswith(starts) for word in words)
+
+
+def _numbers(text: str) -> list[float]:
+    """Parse the numbers of a value; return an empty list if a part of it is not a finite number."""
+    try:
+        found = [float(part) for part in text.replace(",", " ").split()]
+    except ValueError:
+        return []
+    return found if all(map(math.isfinite, found)) else []
+
+
+_OF_INPUT = {
+    "albedo": "albedo",
+    "metalness": "metalness",
+    "roughness": "roughness",
+    "normal tangent space": "normal",
+    "ambient occlusion": "ambient_occlusion",
+    "emission": "emission",
+    "opacity": "opacity",
+}
+_OF_WORD: Mapping[str, tuple[str, ...]] = {
+    "albedo": ("albedo",),
+    "diffuse": ("albedo",),
+    "normal": ("normal",),
+    "shading": ("metalness", "roughness"),
+    "metalness": ("metalness",),
+    "roughness": ("roughness",),
+    "ambient_occlusion": ("ambient_occlusion",),
+    "ao": ("ambient_occlusion",),
+    "emission": ("emission",),
+    "opacity": ("opacity",),
+}
+_OF_POSTFIX: Mapping[str, tuple[str, ...]] = {
+    "alb": _OF_WORD["albedo"],
+    "d": _OF_WORD["albedo"],
+    "n": _OF_WORD["normal"],
+    "sh": _OF_WORD["shading"],
+    "a": _OF_WORD["ambient_occlusion"],
+    "e": _OF_WORD["emission"],
+}
+
+
+def graph_slots(material: ProjectMaterial, find: Callable[[str], FoundTexture]) -> dict[str, str]:
+    """Return the slot in the graph for each texture slot of the standard shader.
+
+    The source of the graph shows which inputs each texture feeds. Without it, the slot's name decides, or else the
+    postfix of the texture's name, which the engine's editor uses, too.
+    """
+    slots: dict[str, str] = {}
+    for slot, use in material.textures.items():
+        inputs = material.inputs.get(slot)
+        if inputs is not None:
+            fed = tuple(_OF_INPUT[label.lower()] for label in inputs if label.lower() in _OF_INPUT)
+        else:
+            fed = _OF_WORD.get(slot.lower()) or _by_postfix(find(use.reference).name)
+        for name in fed:
+            slots.setdefault(name, slot)
+    return slots
+
+
+def _by_postfix(name: str) -> tuple[str, ...]:
+    return _OF_POSTFIX.get(PurePosixPath(name).stem.lower().rpartition("_")[2], ())
+
 
 Find = Callable[[str], FoundTexture]
 Load = Callable[[FoundTexture], Texture | None]

@@ -6,15 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..core.messages import Message, Report, Text, counted, listed
-from ..core.scene import Material
-from ..projects import Projects
-from .project.folders import open_folder
-from .project.guid_index import GUID_TABLE
-from .project.project import Project
-from .project.references import plain_reference
-from .project.textures import TextureFinder
-from .shading import ShownMaterial, not_shown_warnings, shown_material
+from ...core.messages import Message, Report, Text, counted, listed
+from ...core.scene import Material
+from ...projects import Projects
+from .guids import GUID_TABLE, plain_reference
+from .material_shading import ShownMaterial, not_shown_warnings, shown_material
+from .project import Project, open_folder
+from .project_textures import TextureFinder
 
 PROJECT = "Project"
 """Name of the custom property that holds the folder of a material's project."""

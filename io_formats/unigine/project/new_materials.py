@@ -18,11 +18,23 @@ from ...core.messages import Report, Text, joined
 from ...core.scene import Material, plain_shading
 from ...core.shading import Channel, Color, Extension, Factor, ImageMap, NormalMap, Opacity, Projection, Shading, Tint
 from ...encodings.quantization import linear_to_srgb
-from ..project.engine import name_hash
-from ..project.metas import GUID_PREFIX
-from .assets import AssetKind, NewAsset
-from .packed_images import Plane, Recipe, can_be_made, copy_recipe
-from .textures import ALBEDO, EMISSION, NORMAL, OCCLUSION, SHADING, NewTextures, TextureKind, free_name
+from .guids import GUID_PREFIX
+from .new_assets import AssetKind, NewAsset
+from .new_textures import (
+    ALBEDO,
+    EMISSION,
+    NORMAL,
+    OCCLUSION,
+    SHADING,
+    NewTextures,
+    Plane,
+    Recipe,
+    TextureKind,
+    can_be_made,
+    copy_recipe,
+    free_name,
+)
+from .project_materials import name_hash
 
 _BASE = "mesh_base"
 _HASHED_BASES = (2, 15)

@@ -1,1 +1,0 @@
-"""Textures as the editor of UNIGINE stores them for its engine (.texture)."""
