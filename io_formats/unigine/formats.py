@@ -9,7 +9,7 @@ from ..core.format import Family, FileFormat, modules_of
 from .animation import options as animation_options
 from .mesh import options as mesh_options
 from .scene import options as scene_options
-from .skeleton import options as skeleton_options
+from .skeleton.format import UNIGINE_SKELETON
 
 UNIGINE_MESH = FileFormat(
     name="unigine_mesh",
@@ -31,16 +31,6 @@ UNIGINE_ANIMATION = FileFormat(
     modules=modules_of(f"{__package__}.animation"),
     import_options=animation_options.IMPORT_OPTIONS,
     export_options=animation_options.EXPORT_OPTIONS,
-)
-
-UNIGINE_SKELETON = FileFormat(
-    name="unigine_skeleton",
-    label="UNIGINE Skeleton",
-    extensions=(".skeleton",),
-    capabilities=Capabilities(meshes=False, skeletons=True),
-    modules=modules_of(f"{__package__}.skeleton"),
-    import_options=skeleton_options.IMPORT_OPTIONS,
-    export_options=skeleton_options.EXPORT_OPTIONS,
 )
 
 UNIGINE_SCENE = FileFormat(

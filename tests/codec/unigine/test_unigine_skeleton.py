@@ -11,7 +11,7 @@ from meshferry.io_formats.core.errors import ExportError, FormatError
 from meshferry.io_formats.core.messages import errors_of, warnings_of
 from meshferry.io_formats.core.scene import Joint, Material, Scene, Skeleton
 from meshferry.io_formats.registry import by_content
-from meshferry.io_formats.unigine.formats import UNIGINE_SKELETON
+from meshferry.io_formats.unigine.skeleton.format import UNIGINE_SKELETON
 from meshfuzz.tokens import floats, i32
 from numpy.testing import assert_array_equal
 

@@ -1,4 +1,4 @@
-"""Document <-> Scene (docs/formats/unigine.md, sections 7 and 10): one skeleton, no nodes."""
+"""Document <-> Scene (docs/formats/unigine.md, sections 7 and 10): one skeleton, no nodes; facts and checks."""
 
 from __future__ import annotations
 
@@ -7,14 +7,30 @@ from dataclasses import replace
 from typing import Any
 
 from ...core.errors import ExportError
-from ...core.messages import counted, joined
+from ...core.messages import Message, Report, Text, counted, joined
 from ...core.options import resolve
 from ...core.scene import Scene
-from ..bones import from_skeleton, to_skeleton
+from ..bones import check_bones, from_skeleton, to_skeleton
 from ..options import TURN
 from ..space import rotate_180
-from .document import SkeletonFile
-from .options import EXPORT_OPTIONS, IMPORT_OPTIONS
+from .codec import SkeletonFile
+from .format import EXPORT_OPTIONS, IMPORT_OPTIONS
+
+
+def check(document: SkeletonFile) -> list[Message]:
+    """Return errors for an unusable skeleton and warnings for suspicious data."""
+    report = Report()
+    check_bones(document.bones, report)
+    count = len(document.bones)
+    if not count:
+        report.error("no-bones", "it has no bones")
+    for mask in document.blend_masks:
+        if len(mask.values) != count:
+            template, item = "{:,} values for {:,} bones", Text("Blend mask '{}'", mask.name)
+            report.warning("values-for-bones", template, len(mask.values), count, item=item)
+    if document.retargeting and len(document.retargeting) != count:
+        report.warning("values-for-bones", "{:,} retargeting entries for {:,} bones", len(document.retargeting), count)
+    return report.messages
 
 
 def to_scene(document: SkeletonFile, name: str, options: Mapping[str, Any] | None = None) -> Scene:
@@ -67,3 +83,12 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Skelet
     bones, transforms = from_skeleton(skeleton)
     passed = skeleton.pass_through if isinstance(skeleton.pass_through, SkeletonFile) else SkeletonFile()
     return replace(passed, bones=bones, transforms=transforms, warnings=[])
+
+
+def facts(document: SkeletonFile) -> dict[str, Any]:
+    """Return counts of the stored data; ``warnings`` lists unusual content."""
+    return {
+        "version": document.version,
+        "bones": len(document.bones),
+        "warnings": to_scene(document, "").warnings,
+    }

@@ -1,15 +1,89 @@
-"""Bytes -> document (docs/formats/unigine.md, sections 7 and 11)."""
+"""Bytes <-> document of a UNIGINE skeleton (docs/formats/unigine.md, sections 7 and 11)."""
 
 from __future__ import annotations
+
+from collections.abc import Sized
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from ...core.messages import Text
+from ...core.scene import FloatArray, PassThrough
 from ...encodings.byte_reader import ByteStream
 from .. import bones
 from .. import values as unigine_values
-from . import writer
-from .document import Profile, SkeletonFile
+from ..bones import Bone
+
+
+@dataclass
+class Profile:
+    """A named list of numbers: a blend mask, a time profile or a weight profile of a skeleton."""
+
+    name: str
+    values: FloatArray
+
+
+@dataclass
+class SkeletonFile(PassThrough):
+    """A skeleton file.
+
+    Parts that only the engine uses are kept, so that they can be written from the imported scene again.
+    """
+
+    version: str = "sn10"
+    bones: list[Bone] = field(default_factory=list)
+    transforms: FloatArray = field(default_factory=lambda: np.empty((0, 10), np.float32))
+    """(nb, 10) float32 local bind transforms: translation, rotation (x, y, z, w), scale."""
+    blend_masks: list[Profile] = field(default_factory=list)
+    time_profiles: list[Profile] = field(default_factory=list)
+    weight_profiles: list[Profile] = field(default_factory=list)
+    retargeting: list[tuple[int, float]] = field(default_factory=list)
+    """Retargeting of each bone: mode (0 pose, 1 bind, 2 proportion) and length (negative for the default)."""
+    warnings: list[Any] = field(default_factory=list)
+    """Warnings of the reader (section 11); not part of the file."""
+
+
+_MAGIC = b"sn10"
+
+
+def write(document: SkeletonFile) -> bytes:
+    """Encode a skeleton file.
+
+    Raises
+    ------
+    ExportError
+        A value cannot be stored.
+    """
+    retargeting = np.array(document.retargeting, [("mode", "<i4"), ("length", "<f4")])
+    return b"".join(
+        (
+            _MAGIC,
+            _count(document.bones),
+            bones.encode_table(document.bones),
+            bones.encode_transforms(document.transforms, document.bones),
+            _MAGIC,
+            _profiles(document.blend_masks),
+            _profiles(document.time_profiles),
+            _profiles(document.weight_profiles),
+            _count(document.retargeting),
+            retargeting.tobytes(),
+            _MAGIC,
+        )
+    )
+
+
+def _count(entries: Sized) -> bytes:
+    return len(entries).to_bytes(4, "little")
+
+
+def _profiles(profiles: list[Profile]) -> bytes:
+    parts = [_count(profiles)]
+    for profile in profiles:
+        values = np.ascontiguousarray(profile.values, "<f4")
+        parts += (unigine_values.encode_long_string(profile.name), len(values).to_bytes(4, "little"), values.tobytes())
+    return b"".join(parts)
+
 
 _MODES = 3
 
@@ -48,7 +122,7 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> SkeletonFile:
 
 def same_content(one: bytes, other: bytes) -> bool:
     """Return whether two files have the same content, even if compact integers are stored in different lengths."""
-    return one == other or writer.write(read(one)) == writer.write(read(other))
+    return one == other or write(read(one)) == write(read(other))
 
 
 def _read_count(stream: ByteStream, size: int, what: str) -> int:
