@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..core.capabilities import Capabilities
 from ..core.format import Family, FileFormat, modules_of
-from .animation import options as animation_options
+from .animation.format import UNIGINE_ANIMATION
 from .mesh import options as mesh_options
 from .scene import options as scene_options
 from .skeleton.format import UNIGINE_SKELETON
@@ -21,16 +20,6 @@ UNIGINE_MESH = FileFormat(
     only_read=(".mesh_skinned",),
     import_options=mesh_options.IMPORT_OPTIONS,
     export_options=mesh_options.EXPORT_OPTIONS,
-)
-
-UNIGINE_ANIMATION = FileFormat(
-    name="unigine_animation",
-    label="UNIGINE Animation",
-    extensions=(".anim",),
-    capabilities=Capabilities(meshes=False, skeletons=True, joint_clips=True),
-    modules=modules_of(f"{__package__}.animation"),
-    import_options=animation_options.IMPORT_OPTIONS,
-    export_options=animation_options.EXPORT_OPTIONS,
 )
 
 UNIGINE_SCENE = FileFormat(

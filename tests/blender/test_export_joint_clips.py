@@ -264,7 +264,7 @@ def test_unkeyed_channels_rest_when_sampled_too(clean_blender: Any, sampled_inst
 
 def test_two_armatures_of_the_same_bones_keep_their_actions(clean_blender: Any) -> None:
     """Each armature exports its own and unused actions; files of one name get different names."""
-    from meshferry.io_formats.unigine.formats import UNIGINE_ANIMATION
+    from meshferry.io_formats.unigine.animation.format import UNIGINE_ANIMATION
 
     rigs = [rig("One", bones=CHAIN), rig("Two", bones=CHAIN)]
     for armature, name in zip(rigs, ("Walk", "Run"), strict=True):

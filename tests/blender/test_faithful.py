@@ -386,7 +386,7 @@ def test_a_second_life_rig_that_was_turned_and_moved_is_the_same_avatar(samples:
 def test_robot_and_its_animation_come_back_from_one_armature(samples: Path) -> None:
     """A mesh and an animation that belong together: the armature of the mesh carries both."""
     import bpy
-    from meshferry.io_formats.unigine.formats import UNIGINE_ANIMATION
+    from meshferry.io_formats.unigine.animation.format import UNIGINE_ANIMATION
 
     imported(sample(samples, "unigine_mesh", "ms12_robot_12bones").read_bytes())
     armature = next(obj for obj in bpy.data.objects if obj.type == "ARMATURE")

@@ -34,7 +34,8 @@ from meshferry.io_formats.core.placement import (
 from meshferry.io_formats.core.scene import Mesh, Node, Scene, Surface
 from meshferry.io_formats.passes.clips import adopt_clips
 from meshferry.io_formats.projects import Projects
-from meshferry.io_formats.unigine.formats import UNIGINE_ANIMATION, UNIGINE_MESH, UNIGINE_SCENE
+from meshferry.io_formats.unigine.animation.format import UNIGINE_ANIMATION
+from meshferry.io_formats.unigine.formats import UNIGINE_MESH, UNIGINE_SCENE
 from meshferry.io_formats.unigine.scene import linking
 from meshfuzz import tokens, unigine_seeds
 

@@ -62,7 +62,7 @@ def write_mesh(path: Path, clips: Sequence[Any] = (), bones: Sequence[str] = BON
 def write_animation(path: Path, frames: int = 5, bones: Sequence[str] = BONES, version: str = "AN11") -> Path:
     from meshferry.io_formats import api
     from meshferry.io_formats.core.scene import Scene
-    from meshferry.io_formats.unigine.formats import UNIGINE_ANIMATION
+    from meshferry.io_formats.unigine.animation.format import UNIGINE_ANIMATION
 
     scene = Scene(path.stem, [], [make_skeleton(bones)], [make_clip(path.stem, frames, bones)])
     path.parent.mkdir(parents=True, exist_ok=True)

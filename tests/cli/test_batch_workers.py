@@ -231,7 +231,7 @@ def test_what_one_file_has_seen_is_nothing_to_the_next(make_converter, library, 
     import numpy as np
     from meshferry.io_formats import api
     from meshferry.io_formats.core.scene import Clip, Joint, Scene, Skeleton, TransformTrack
-    from meshferry.io_formats.unigine.formats import UNIGINE_ANIMATION
+    from meshferry.io_formats.unigine.animation.format import UNIGINE_ANIMATION
 
     zeros, ones = np.zeros((3, 3), np.float32), np.ones((3, 3), np.float32)
     turn = np.tile(np.float32([1, 0, 0, 0]), (3, 1))

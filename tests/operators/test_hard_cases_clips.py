@@ -28,7 +28,7 @@ def _as_played(path):
 @pytest.fixture
 def takes(make_unigine, tmp_path):
     """Return a mesh and three animations of other lengths that all call themselves ``Take 001``, as exporters do."""
-    from meshferry.io_formats.unigine.formats import UNIGINE_ANIMATION
+    from meshferry.io_formats.unigine.animation.format import UNIGINE_ANIMATION
 
     paths = [make_unigine("flag.mesh")]
     for name, frames in (("walk", 3), ("run", 4), ("jump", 5)):

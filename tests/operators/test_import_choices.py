@@ -123,7 +123,7 @@ def test_an_animation_takes_the_choice_of_its_armature(
     clean_blender: Any, make_unigine: Callable[..., Path], tmp_path: Path
 ) -> None:
     from meshferry.io_formats.core import scene as sc
-    from meshferry.io_formats.unigine.formats import UNIGINE_ANIMATION
+    from meshferry.io_formats.unigine.animation.format import UNIGINE_ANIMATION
 
     bpy = clean_blender
     moved = np.tile(np.array([[0, 2, 0]], np.float32), (3, 1))

@@ -84,7 +84,7 @@ def test_an_animation_of_other_bones_says_why_it_has_an_armature_of_its_own(
     clean_blender, make_unigine, tmp_path, capfd, bones, said
 ):
     from meshferry.io_formats.core import scene as sc
-    from meshferry.io_formats.unigine.formats import UNIGINE_ANIMATION
+    from meshferry.io_formats.unigine.animation.format import UNIGINE_ANIMATION
 
     bpy = clean_blender
     joints = [sc.Joint(name, number - 1) for number, name in enumerate(bones)]

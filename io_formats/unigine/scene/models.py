@@ -8,8 +8,8 @@ from ...core.errors import ExportError, FormatError
 from ...core.recognition import signature_text
 from ...core.scene import Scene
 from ...passes.clips import adopt_clips
-from ..animation import reader as animation_reader
-from ..animation import scene_mapping as animation_mapping
+from ..animation import codec as animation_codec
+from ..animation import mapping as animation_mapping
 from ..mesh import reader as mesh_reader
 from ..mesh import scene_mapping as mesh_mapping
 from ..mesh.document import MeshFile
@@ -52,7 +52,7 @@ def from_file(file: LinkedFile, animation: LinkedFile | None, name: str) -> Call
 def _add_animation(scene: Scene, file: LinkedFile) -> None:
     name = file.path.rpartition("/")[2].rpartition(".")[0]
     try:
-        other = animation_mapping.to_scene(animation_reader.read(file.read()), name)
+        other = animation_mapping.to_scene(animation_codec.read(file.read()), name)
         scene.warnings += adopt_clips(scene, other)
     except (FormatError, ExportError) as problem:
         scene.report.loss("unreadable-animation", "Its animation '{}' cannot be used: {}", file.path, problem)

@@ -1,6 +1,7 @@
 """Export of UNIGINE meshes and animations."""
 
-from ....io_formats.unigine.formats import UNIGINE_ANIMATION, UNIGINE_MESH
+from ....io_formats.unigine.animation.format import UNIGINE_ANIMATION
+from ....io_formats.unigine.formats import UNIGINE_MESH
 from ....io_formats.unigine.mesh.options import EMBED_ANIMATION
 from ...exporting.clip_export import ExportClips
 from ...exporting.export_files import ExportObjects

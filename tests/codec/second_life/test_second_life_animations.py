@@ -21,7 +21,7 @@ from meshferry.io_formats.second_life.animation import document_builder, export_
 from meshferry.io_formats.second_life.animation.document import SecondLifeAnimation
 from meshferry.io_formats.second_life.animation.keys import codes, curves, reduction
 from meshferry.io_formats.second_life.formats import SECOND_LIFE_ANIMATION, SECOND_LIFE_BVH
-from meshferry.io_formats.unigine.formats import UNIGINE_ANIMATION
+from meshferry.io_formats.unigine.animation.format import UNIGINE_ANIMATION
 from meshfuzz import second_life_animation_seeds as made
 
 Facts = dict[str, Any]

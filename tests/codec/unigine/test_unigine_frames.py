@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from meshferry.io_formats.encodings.byte_reader import ByteStream
 from meshferry.io_formats.unigine import frames
-from meshferry.io_formats.unigine.animation.document import AnimationFile
+from meshferry.io_formats.unigine.animation.codec import AnimationFile
+from meshferry.io_formats.unigine.animation.format import UNIGINE_ANIMATION
 from meshferry.io_formats.unigine.bones import Bone
-from meshferry.io_formats.unigine.formats import UNIGINE_ANIMATION
 from numpy.testing import assert_array_equal
 from python_steps import python_steps
 

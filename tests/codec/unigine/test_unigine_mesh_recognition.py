@@ -10,7 +10,8 @@ from meshferry.io_formats import registry
 from meshferry.io_formats.core.errors import UnsupportedFormatError
 from meshferry.io_formats.core.format import Format
 from meshferry.io_formats.mesh_serializer.format import MESH_SERIALIZER
-from meshferry.io_formats.unigine.formats import UNIGINE_ANIMATION, UNIGINE_MESH
+from meshferry.io_formats.unigine.animation.format import UNIGINE_ANIMATION
+from meshferry.io_formats.unigine.formats import UNIGINE_MESH
 from meshferry.io_formats.unigine.skeleton.format import UNIGINE_SKELETON
 
 SECOND_LIFE_MOTION = (

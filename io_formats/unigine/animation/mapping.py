@@ -1,26 +1,58 @@
-"""Document <-> Scene (docs/formats/unigine.md, sections 8 and 10): one skeleton and one clip on it, no nodes."""
+"""Document <-> Scene (docs/formats/unigine.md, sections 8 and 10): one skeleton and one clip; facts, checks."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from ...core.errors import ExportError
-from ...core.messages import Report
+from ...core.messages import Message, Report, Text, counted, listed
 from ...core.options import resolve
 from ...core.scene import Clip, Joint, Scene, Skeleton
 from ...passes.clips import clip_parts
 from .. import space
-from ..bones import IDENTITY, from_skeleton, to_skeleton
+from ..bones import IDENTITY, check_bones, from_skeleton, to_skeleton
+from ..frames import DeltaFrames
 from ..joint_tracks import flagged_frames, quantized_frames, to_tracks
 from ..options import ANIMATION_RATE, TURN
 from ..space import rotate_180
-from .document import AnimationFile
-from .options import EXPORT_OPTIONS, IMPORT_OPTIONS, VERSION
-from .versions import SKELETON_VERSIONS
+from .codec import AnimationFile
+from .format import EXPORT_OPTIONS, IMPORT_OPTIONS, SKELETON_VERSIONS, VERSION
+
+
+def check(document: AnimationFile) -> list[Message]:
+    """Return errors for an animation that cannot be played and warnings for suspicious data."""
+    found = Report()
+    check_bones(document.bones, found)
+    report = found.about(Text("Animation '{}'", document.name) if document.name else Text("The animation"))
+    if not document.bones:
+        report.error("no-bones", "it has no bones, so it moves nothing")
+    frame_count = document.frames.frame_count if document.frames else 0
+    animated = document.frames.bone_indices if document.frames else np.empty(0, np.int16)
+    if not frame_count:
+        report.warning("no-frames", "it has no frames; the mesh stays in its bind pose")
+    elif document.bones and not len(animated):
+        report.warning("animates-no-bone", "it animates no bone")
+    twice = [document.bones[index].name for index, times in Counter(animated.tolist()).items() if times > 1]
+    if twice:
+        number = counted(len(twice), "bone is", "bones are")
+        report.warning("bone-animated-twice", "{} animated twice: {}", number, listed(twice))
+    if document.version in SKELETON_VERSIONS:
+        if document.fps <= 0:
+            report.error("invalid-frame-rate", "its frame rate is {}, so it never plays", document.fps)
+        if not document.skeleton_guid and not document.skeleton_path:
+            advice = Text("enter its GUID or path in the sidebar of the armature")
+            report.warning(
+                "names-no-skeleton", "it names no skeleton, which {} refers to; {}", document.version, advice
+            )
+    if isinstance(document.frames, DeltaFrames) and frame_count and not document.frames.mask:
+        report.warning("animates-no-channel", "it animates no channel: nothing moves")
+    return found.messages
+
 
 DEFAULT_RATE = 30
 """Frames per second in all files that state a rate, and the engine's default sampling rate."""
@@ -131,3 +163,14 @@ def _whole_rate(clip: Clip, report: Report) -> int:
         template = "Animation '{}' has {:g} frames a second; rounded to {}, since the file holds whole numbers"
         report.change("frame-rate-rounded", template, clip.name, clip.fps, rate)
     return rate
+
+
+def facts(document: AnimationFile) -> dict[str, Any]:
+    """Return counts of the stored data; ``warnings`` lists unusual content."""
+    frame_count = document.frames.frame_count if document.frames else 0
+    return {
+        "version": document.version,
+        "bones": len(document.bones),
+        "clips": [{"name": document.name, "kind": "bone", "frames": frame_count, "fps": float(document.fps)}],
+        "warnings": to_scene(document, document.name).warnings,
+    }

@@ -1,0 +1,48 @@
+"""UNIGINE Animation: names, capabilities, versions, options, and recognition by the magic number."""
+
+from __future__ import annotations
+
+from ...core.capabilities import Capabilities
+from ...core.format import FileFormat, modules_of
+from ...core.options import IMPORT_CHOICES, Choice, Option
+from ...core.recognition import Match, NearMiss
+from ..options import ANIMATION_RATE, TURN, sniff_version
+
+IMPORT_OPTIONS: tuple[Option, ...] = (TURN, ANIMATION_RATE)
+
+VERSION = Option(
+    name="animation_version",
+    default="AN11",
+    label="Version",
+    description="Version of the file. Each SDK reads its own and older ones",
+    section="File",
+    choices=(
+        Choice("AN11", "an11: SDK 2.19, 2.20", "Full precision; no frame rate"),
+        Choice("AN13", "an13: SDK 2.21", "With frame rate, root motion and a reference to a skeleton; no bind pose"),
+        Choice("AN10", "an10: SDK 2.0 to 2.18", "Rounded to 16 bits; no frame rate"),
+    ),
+)
+
+EXPORT_OPTIONS: tuple[Option, ...] = (VERSION, IMPORT_CHOICES, TURN)
+
+
+VERSIONS = ("an10", "an11", "an12", "an13")
+WRITTEN_VERSIONS = ("an10", "an11", "an13")
+SKELETON_VERSIONS = ("an12", "an13")
+"""Versions that refer to a skeleton and store their frame rate, but no bind transforms."""
+
+
+def sniff(head: bytes, size: int) -> Match | NearMiss:
+    """Return whether the file has the signature of a known version; a file of another version is a NearMiss."""
+    return sniff_version(head, VERSIONS, {b"an": "animation"})
+
+
+UNIGINE_ANIMATION = FileFormat(
+    name="unigine_animation",
+    label="UNIGINE Animation",
+    extensions=(".anim",),
+    capabilities=Capabilities(meshes=False, skeletons=True, joint_clips=True),
+    modules=modules_of(__package__),
+    import_options=IMPORT_OPTIONS,
+    export_options=EXPORT_OPTIONS,
+)
