@@ -150,7 +150,7 @@ def _texts_of_tables() -> Iterator[str]:
     from meshferry.io_formats.core import capabilities
     from meshferry.io_formats.timbermesh.blueprint.tree import Problem as BlueprintProblem
     from meshferry.io_formats.unigine.mesh import array_checks
-    from meshferry.io_formats.unigine.scene.unresolved import Problem as SceneProblem
+    from meshferry.io_formats.unigine.scene.references import Problem as SceneProblem
     from meshferry.operators import format_operators, option_properties, preferences
     from meshferry.operators.findings import finding_fixes
 

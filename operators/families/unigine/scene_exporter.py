@@ -9,8 +9,8 @@ from ....io_formats.api import EncodedFile
 from ....io_formats.core.messages import Text, counted
 from ....io_formats.core.options import Option
 from ....io_formats.core.scene import Scene
-from ....io_formats.unigine.formats import UNIGINE_SCENE
 from ....io_formats.unigine.project.project import project_folder
+from ....io_formats.unigine.scene.format import UNIGINE_SCENE
 from ...exporting.export_base import ExportScene
 from ...exporting.patched_export import PatchesImported
 from ...option_properties import export_table, in_sections

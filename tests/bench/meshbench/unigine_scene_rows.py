@@ -14,7 +14,7 @@ from meshferry.blender_data.exporting.placing.placement_patch import plan_patch
 from meshferry.blender_data.steps import finish
 from meshferry.io_formats.core.placement import NodeEdit
 from meshferry.io_formats.projects import Projects
-from meshferry.io_formats.unigine.formats import UNIGINE_SCENE
+from meshferry.io_formats.unigine.scene.format import UNIGINE_SCENE
 from meshferry.operators.importing import session_projects
 
 from . import levels, models, peers, source_level

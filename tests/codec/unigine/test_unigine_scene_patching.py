@@ -18,7 +18,7 @@ from meshferry.io_formats.core.messages import Report
 from meshferry.io_formats.core.placement import ModelUse, NodeEdit, Patched, PlacedObject, PlacementPart, SlotMaterial
 from meshferry.io_formats.core.scene import Scene
 from meshferry.io_formats.passes.placement_changes import node_edits
-from meshferry.io_formats.unigine.formats import UNIGINE_SCENE
+from meshferry.io_formats.unigine.scene.format import UNIGINE_SCENE
 
 GUIDS = [f"{digit}" * 40 for digit in "abcdef"]
 SCENE = b"""<?xml version="1.0" encoding="utf-8"?>

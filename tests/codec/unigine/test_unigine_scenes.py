@@ -14,9 +14,9 @@ from meshferry.io_formats.core.placement import Camera, Light, LightKind, ModelU
 from meshferry.io_formats.core.recognition import Match
 from meshferry.io_formats.core.scene import Scene
 from meshferry.io_formats.projects import Projects
-from meshferry.io_formats.unigine.formats import UNIGINE_SCENE
-from meshferry.io_formats.unigine.scene import linking, models, placement_builder, reader
-from meshferry.io_formats.unigine.scene.project_links import LinkedFile
+from meshferry.io_formats.unigine.scene import codec, mapping, references
+from meshferry.io_formats.unigine.scene.format import UNIGINE_SCENE
+from meshferry.io_formats.unigine.scene.references import LinkedFile
 from meshfuzz import tokens, unigine_seeds
 from unigine_scene_bytes import ALL, IDENTITY, TRIANGLE, mesh, moved, node, nodes, reference, world
 
@@ -37,7 +37,7 @@ def project(tmp_path: Path) -> Callable[..., Scene]:
         path = data / next(iter(files))
         document = UNIGINE_SCENE.read(path.read_bytes())
         scene = UNIGINE_SCENE.to_scene(document, path.stem, options)
-        linking.link(document, scene, path, Projects(), options)
+        mapping.link(document, scene, path, Projects(), options)
         return scene
 
     return make
@@ -147,8 +147,8 @@ def test_refused_files(data: bytes, cause: str) -> None:
 
 def test_referenced_files_are_parts_that_are_read_once(project: Callable[..., Scene], monkeypatch) -> None:
     read: list[int] = []
-    original = reader.read
-    monkeypatch.setattr(reader, "read", lambda data, **more: read.append(len(data)) or original(data, **more))
+    original = codec.read
+    monkeypatch.setattr(codec, "read", lambda data, **more: read.append(len(data)) or original(data, **more))
     scene = project(
         {
             "a.world": world(reference("props/b.node", "one"), reference("props/b.node", "two", moved(1))),
@@ -232,7 +232,7 @@ def test_deep_chains_by_files_that_are_known_are_refused(project: Callable[..., 
 
 
 def test_nodes_of_all_files_are_bounded(project: Callable[..., Scene], monkeypatch) -> None:
-    monkeypatch.setattr(placement_builder, "MOST_NODES", 10)
+    monkeypatch.setattr(mapping, "MOST_NODES", 10)
     with pytest.raises(FormatError, match="more than 10 nodes"):
         project({"a.node": nodes(reference("b.node")), "b.node": nodes(*[node("NodeDummy", "n")] * 10)})
 
@@ -244,7 +244,7 @@ def test_places_of_a_cluster_count_and_are_one_array(project: Callable[..., Scen
     found = named(scene, "many").instances
     assert found is not None and found[:, 0, 3].tolist() == [1, 2]
     assert scene.warnings == ["Cluster 'many': 1 place without 16 finite numbers left out"]
-    monkeypatch.setattr(placement_builder, "MOST_NODES", 2)
+    monkeypatch.setattr(mapping, "MOST_NODES", 2)
     with pytest.raises(FormatError, match="3 nodes"):
         project({"a.node": nodes(cluster), "box.mesh": MESH})
 
@@ -334,7 +334,7 @@ def test_skinned_meshes_come_with_their_animation(project: Callable[..., Scene])
 
 
 def test_a_mesh_that_is_another_file_is_named() -> None:
-    read = models.from_file(
+    read = references.from_file(
         LinkedFile("a/box.mesh", lambda: b"version https://git-lfs.github.com/spec/v1"), None, "box"
     )
     with pytest.raises(FormatError, match=r"a/box\.mesh: .*Git LFS pointer"):

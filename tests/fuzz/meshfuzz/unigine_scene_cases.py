@@ -171,7 +171,7 @@ class SelfLinks:
 
     def find(self, reference: str) -> Any:
         """Return the case itself for some names."""
-        from meshferry.io_formats.unigine.scene.project_links import LinkedFile
+        from meshferry.io_formats.unigine.scene.references import LinkedFile
 
         return LinkedFile(reference, lambda: self._data, reference.endswith(".fbx")) if reference in NAMED else None
 
@@ -188,6 +188,6 @@ class SelfLinks:
 
 def link(document: Any, data: bytes, options: dict[str, Any]) -> Any:
     """Return the scene of a document whose references lead to its own file."""
-    from meshferry.io_formats.unigine.scene.placement_builder import PlacementBuilder
+    from meshferry.io_formats.unigine.scene.mapping import PlacementBuilder
 
     return PlacementBuilder("case", SelfLinks(data), options).build(document, "case.node")

@@ -1,17 +1,22 @@
-"""Document -> Placement: its nodes, and the content of the files that they refer to."""
+"""Document <-> Scene with a placement: nodes, lights, cameras and the files they refer to; facts and checks."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
-from pathlib import PurePosixPath
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ...core.errors import FormatError
-from ...core.messages import Text, Unresolved, counted
+from ...core.messages import Kind, Message, Report, Text, Unresolved, counted, distinct, listed
 from ...core.options import resolve
 from ...core.placement import (
+    Camera,
     Content,
+    Light,
+    LightKind,
     ModelUse,
     PartUse,
     PlacedModel,
@@ -21,11 +26,116 @@ from ...core.placement import (
     SlotUse,
 )
 from ...core.scene import Scene
-from . import lights_and_cameras, models, reader, source_models
-from .document import MESH_KINDS, MOST_LEVELS, MOST_NODES, REFERENCE_FIELDS, SceneFile, SceneNode, SurfaceSetting
-from .options import CAMERAS, COARSER_LEVELS, IMPORT_OPTIONS, LIGHTS, SOURCE_FILES
-from .project_links import LinkedFile, ProjectLinks, is_of_editor
-from .unresolved import Problem
+from ...projects import Projects
+from ..options import PROJECT_FOLDER, PROJECT_MATERIALS
+from ..project.project import Project, open_project
+from . import codec, references
+from .codec import (
+    MESH_KINDS,
+    MOST_LEVELS,
+    MOST_NODES,
+    REFERENCE_FIELDS,
+    SceneFile,
+    SceneNode,
+    SurfaceSetting,
+    parse_number,
+    parse_numbers,
+)
+from .format import CAMERAS, COARSER_LEVELS, IMPORT_OPTIONS, LIGHTS, SOURCE_FILES
+from .references import LinkedFile, Problem, ProjectLinks, is_of_editor
+
+
+def check(document: SceneFile) -> list[Message]:
+    """Return findings about the file itself. Findings about files that it refers to come from :mod:`.linking`."""
+    report = Report([replace(message, kind=Kind.WARNING) for message in document.warnings])
+    repeated = [
+        name for name, count in Counter(node.identifier for node in document.nodes).items() if name and count > 1
+    ]
+    if repeated:
+        report.warning(
+            "repeated-node-id", "{} used by several nodes: {}", counted(len(repeated), "id"), listed(repeated)
+        )
+    for node in document.nodes:
+        has_mesh = node.geometry is not None or node.values.get("mesh_name") or node.values.get("reference")
+        if node.kind in MESH_KINDS and not has_mesh:
+            report.warning("names-no-mesh", "names no mesh, so nothing is shown", item=Text("node '{}'", node.name))
+    for finding in document.new_set.findings if document.new_set is not None else ():
+        report.add(finding)
+    return report.messages
+
+
+def facts(document: SceneFile) -> dict[str, Any]:
+    """Return counts of the elements of the file itself. Files that it refers to are not read."""
+    nodes = document.nodes
+    meshes = [node.geometry for node in nodes if node.geometry is not None]
+    surfaces = [surface for mesh in meshes for surface in mesh.surfaces]
+    return {
+        "version": document.version,
+        "nodes": len(nodes),
+        "vertices": sum(len(surface.targets[0].positions) for surface in surfaces),
+        "triangles": sum(len(surface.c_indices) // 3 for surface in surfaces),
+        "surfaces": sum(len(node.surfaces) for node in nodes),
+        "materials": len({surface.material for node in nodes for surface in node.surfaces if surface.material}),
+        "uv_layers": 2 if any(surface.uv0 is not None for surface in surfaces) else 0,
+        "color_layers": int(any(surface.colors is not None for surface in surfaces)),
+        "types": dict(Counter(node.kind for node in nodes).most_common()),
+        "meshes": len({node.values.get("mesh_name") for node in nodes if node.kind in MESH_KINDS} - {None}),
+        "references": len({node.values.get(field) for node in nodes for field in REFERENCE_FIELDS.values()} - {None}),
+        "warnings": document.warnings,
+    }
+
+
+_LIGHTS = {"LightOmni": LightKind.POINT, "LightProj": LightKind.SPOT, "LightWorld": LightKind.SUN}
+_CAMERAS = {"PlayerSpectator", "PlayerDummy", "PlayerPersecutor", "PlayerActor"}
+_FIELD_OF_VIEW = 60.0
+_BRIGHTEST = 1e6
+_FARTHEST = 1e6
+_LEAST_ANGLE, _MOST_ANGLE = 1.0, 175.0
+
+
+def light_of(node: SceneNode) -> Light | None:
+    """Return the light of a node, or None if it is of another type."""
+    kind = _LIGHTS.get(node.kind)
+    if kind is None:
+        return None
+    values = node.values
+    color = parse_numbers(values.get("color"))
+    if color is None or len(color) < 3:
+        color = parse_numbers("1 1 1")
+    red, green, blue = (min(max(float(part), 0.0), 1.0) for part in color[:3])  # type: ignore[index]
+    sizes = parse_numbers(values.get("shape"))
+    is_point = values.get("shape_type", "0") == "0" or sizes is None or not len(sizes)
+    return Light(
+        kind,
+        (red, green, blue),
+        _within(parse_number(values.get("intensity"), 1.0), 0.0, _BRIGHTEST),
+        0.0 if is_point or sizes is None else _within(float(sizes[0]), 0.0, _FARTHEST),
+        _angle(values.get("fov")),
+        _within(parse_number(values.get("penumbra"), 0.0), 0.0, 1.0),
+    )
+
+
+def camera_of(node: SceneNode) -> Camera | None:
+    """Return the camera of a node, or None if it is of another type."""
+    if node.kind not in _CAMERAS:
+        return None
+    values = node.values
+    near = _within(parse_number(values.get("znear"), 0.1), 1e-4, _FARTHEST)
+    return Camera(
+        _angle(values.get("fov")),
+        near=near,
+        far=_within(parse_number(values.get("zfar"), 1000.0), near * 2, _FARTHEST * 4),
+        is_main=values.get("is_main") == "1",
+    )
+
+
+def _angle(text: str | None) -> float:
+    return math.radians(_within(parse_number(text, _FIELD_OF_VIEW), _LEAST_ANGLE, _MOST_ANGLE))
+
+
+def _within(value: float, least: float, most: float) -> float:
+    return min(max(value, least), most)
+
 
 _PLAIN = {"", "NodeDummy", "NodePivot", "ObjectDummy", "NodeReference", "NodeLayer", *MESH_KINDS}
 """Node types that are imported completely, and types that have nothing but a transform."""
@@ -162,9 +272,9 @@ class PlacementBuilder:
         if node.kind in REFERENCE_FIELDS:
             reference = node.values.get(REFERENCE_FIELDS[node.kind], "")
             return self._part_use(node, reference) if reference else None
-        if LIGHTS.flag(self._chosen) and (light := lights_and_cameras.light_of(node)) is not None:
+        if LIGHTS.flag(self._chosen) and (light := light_of(node)) is not None:
             return light
-        return lights_and_cameras.camera_of(node) if CAMERAS.flag(self._chosen) else None
+        return camera_of(node) if CAMERAS.flag(self._chosen) else None
 
     def _find(self, reference: str) -> LinkedFile | None:
         if reference not in self._found:
@@ -187,7 +297,7 @@ class PlacementBuilder:
             return PartUse(known) if known >= 0 else None
         self._parts[found.path] = -1
         try:
-            document = reader.read(found.read())
+            document = codec.read(found.read())
         except FormatError as problem:
             self.unresolved.add(Problem.BROKEN_NODE, Text("{}: {}", found.path, problem.message))
             return None
@@ -219,7 +329,7 @@ class PlacementBuilder:
                 return None
             key: tuple[str, ...] = (str(id(source)),)
             if key not in self._models:
-                self._add_model(key, PlacedModel(source.name, models.inline_mapping(source.geometry, source.name)))
+                self._add_model(key, PlacedModel(source.name, references.inline_mapping(source.geometry, source.name)))
             return self._models[key]
         found = self._find(reference)
         if found is None or found.is_source:
@@ -227,7 +337,7 @@ class PlacementBuilder:
         animation = self._animation(node)
         key = (found.path, animation.path if animation is not None else "")
         if key not in self._models:
-            model = PlacedModel(node.name, models.from_file(found, animation, node.name), found.path)
+            model = PlacedModel(node.name, references.from_file(found, animation, node.name), found.path)
             model.file = found.full
             self._add_model(key, model)
         return self._models[key]
@@ -242,7 +352,7 @@ class PlacementBuilder:
             return None
         key = (source.guid,)
         if key not in self._models:
-            read = source_models.from_source(source, node.name, [surface.name for surface in node.surfaces])
+            read = references.from_source(source, node.name, [surface.name for surface in node.surfaces])
             self._add_model(key, PlacedModel(node.name, read, source.file.name, source.file, source.guid))
         return self._models[key]
 
@@ -280,3 +390,67 @@ class PlacementBuilder:
         if not surface.material or self._links is None:
             return None
         return self._links.material(surface.material, surface.name)
+
+
+def link(
+    document: SceneFile, scene: Scene, path: Path, projects: Projects, options: Mapping[str, Any] | None = None
+) -> None:
+    """Replace the placement of a scene by one that includes the files to which the document refers."""
+    project = open_project(path, projects, PROJECT_FOLDER.text(resolve(IMPORT_OPTIONS, options)), is_scene=True)
+    if project is None:
+        return
+    built, _ = _build(document, project, path, scene.name, options)
+    scene.placement, scene.materials = built.placement, built.materials
+    scene.warnings = built.warnings
+
+
+def missing(document: SceneFile, path: Path, projects: Projects, options: Mapping[str, Any]) -> list[Message]:
+    """Return messages about missing meshes, materials and node files, and about references that form cycles."""
+    project = open_project(path, projects, str(options.get(PROJECT_FOLDER.name, "")), is_scene=True)
+    if project is None:
+        return []
+    scene, links = _build(document, project, path, path.stem)
+    known = {*document.warnings, *links.not_shown()}
+    return [message for message in distinct(scene.warnings) if not message.is_note and message not in known]
+
+
+def _build(
+    document: SceneFile, project: Project, path: Path, name: str, options: Mapping[str, Any] | None = None
+) -> tuple[Scene, ProjectLinks]:
+    links = ProjectLinks(project, with_materials=PROJECT_MATERIALS.flag(resolve(IMPORT_OPTIONS, options)))
+    return PlacementBuilder(name, links, options).build(document, project.relative(path) or path.name), links
+
+
+def to_scene(document: SceneFile, name: str, options: Mapping[str, Any] | None = None) -> Scene:
+    """Map a node or world file to a placement of its own nodes and meshes, with the options of ``IMPORT_OPTIONS``.
+
+    References to other files are followed by :mod:`.linking`.
+    """
+    return PlacementBuilder(name, None, options).build(document)
+
+
+def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
+    """Return the scene in a list; an empty list if it has neither meshes nor placed nodes."""
+    placement = scene.placement
+    has_nodes = bool(placement.parts[0].nodes) if placement is not None else any(node.mesh for node in scene.nodes)
+    return [scene] if has_nodes else []
+
+
+def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> SceneFile:
+    """Map a scene to a new file outside of any project."""
+    return from_scene_at(scene, options or {}, None, None)
+
+
+def from_scene_at(scene: Scene, options: Mapping[str, Any], path: Path | None, projects: Projects | None) -> SceneFile:
+    """Map a scene to a new file at a path, with the options of ``EXPORT_OPTIONS``, and the files beside it.
+
+    ``scene.warnings`` reports data that is left out.
+
+    Raises
+    ------
+    ExportError
+        Data that no file can hold, or a folder that only the editor writes into.
+    """
+    from .document_builder import SetBuilder  # imported here, since it imports the modules for meshes
+
+    return SetBuilder(scene, options, path, projects or Projects()).build()

@@ -1,8 +1,14 @@
-"""Options of reading a UNIGINE node or world, and of writing new nodes."""
+"""UNIGINE Scene: names, capabilities, options, and recognition by the root element (docs/formats/unigine_scenes.md)."""
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
+from ...core.format import FileFormat, modules_of
 from ...core.options import Choice, Option
+from ...core.recognition import Match
+from ..mesh import options as mesh_options
 from ..options import PROJECT_FOLDER, PROJECT_MATERIALS
 
 LIGHTS = Option(
@@ -62,3 +68,34 @@ COLLISION = Option(
     section="Objects",
 )
 EXPORT_OPTIONS: tuple[Option, ...] = (VERSION, COLLISION)
+
+
+UNIGINE_SCENE = FileFormat(
+    name="unigine_scene",
+    label="UNIGINE Scene",
+    extensions=(".node", ".world"),
+    capabilities=replace(mesh_options.CAPABILITIES, joint_clips=False, node_hierarchy=True, placement=True),
+    modules=modules_of(__package__),
+    is_linked=True,
+    is_patched=True,
+    only_read=(".world",),
+    is_set=True,
+    import_options=IMPORT_OPTIONS,
+    export_options=EXPORT_OPTIONS,
+    ambiguous=(".node", ".world"),
+)
+
+
+_ROOT = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s*+(?:<\?xml[^>]*\?>)?+(?:\s|<!--.*?-->)*+"
+    rb"(?:<(?:nodes|world)\s+(?:[a-z_]+=\"[^\"]*\"\s+)*version=\"[\d.]+\"|<node\s[^>]*?type=\"[A-Z]\w+\""
+    rb"|<!DOCTYPE\s+(?:nodes|node|world)\b)",
+    re.DOTALL,
+)
+"""Matches the start of the root element. The quantifiers are possessive, since with others a file of blanks would take
+quadratic time."""
+
+
+def sniff(head: bytes, size: int) -> Match:
+    """Return whether the root element belongs to a node or world file, and has a version or a node type."""
+    return Match.SIGNATURE if _ROOT.match(head) else Match.NONE
