@@ -35,7 +35,7 @@ from meshferry.io_formats.core.scene import (
 )
 from meshferry.io_formats.passes.join_meshes import join
 from meshferry.io_formats.unigine.animation.format import UNIGINE_ANIMATION
-from meshferry.io_formats.unigine.formats import UNIGINE_MESH
+from meshferry.io_formats.unigine.mesh.format import UNIGINE_MESH
 
 Floats = npt.NDArray[np.float64]
 

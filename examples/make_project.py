@@ -31,7 +31,7 @@ import numpy.typing as npt
 from meshferry.io_formats.api import read_scene, write_scene
 from meshferry.io_formats.core.placement import NodeEdit
 from meshferry.io_formats.core.scene import Layer, Mesh, Node, Scene, Surface
-from meshferry.io_formats.unigine.formats import UNIGINE_MESH
+from meshferry.io_formats.unigine.mesh.format import UNIGINE_MESH
 from meshferry.io_formats.unigine.scene.format import UNIGINE_SCENE
 
 Floats = npt.NDArray[np.float64]

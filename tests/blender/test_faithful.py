@@ -251,7 +251,7 @@ def test_a_real_file_comes_back(key: str, name: str, way: str, samples: Path, re
 @pytest.mark.parametrize("seed", range(2))
 def test_made_unigine_meshes_with_everything_come_back(version: str, seed: int) -> None:
     """What no real file has at once: morph targets of single surfaces, bones that are scaled unevenly, four weights."""
-    from meshferry.io_formats.unigine.formats import UNIGINE_MESH
+    from meshferry.io_formats.unigine.mesh.format import UNIGINE_MESH
 
     mesh = generated.mesh(
         seed,
@@ -404,7 +404,7 @@ def test_robot_and_its_animation_come_back_from_one_armature(samples: Path) -> N
 @pytest.mark.parametrize("name", ["ms13_sign_3surf", "ms12_robot_12bones"])
 def test_levels_of_detail_come_back_from_their_objects(name: str, samples: Path) -> None:
     """Surfaces of three levels become three objects, and one file again, each surface in its place."""
-    from meshferry.io_formats.unigine.formats import UNIGINE_MESH
+    from meshferry.io_formats.unigine.mesh.format import UNIGINE_MESH
 
     data = sample(samples, "unigine_mesh", name).read_bytes()
     document, before = UNIGINE_MESH.read(data), unigine_oracle.decode(data)

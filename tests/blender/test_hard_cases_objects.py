@@ -73,7 +73,7 @@ def shaped(*names: str) -> Any:
 
 def targets_of(scene: Any) -> list[str]:
     """Return the names of the targets that an export writes, the base left out."""
-    from meshferry.io_formats.unigine.formats import UNIGINE_MESH
+    from meshferry.io_formats.unigine.mesh.format import UNIGINE_MESH
 
     (surface,) = UNIGINE_MESH.from_scene(scene, {"mesh_version": "MS12"}).surfaces
     return [target.name for target in surface.targets[1:]]

@@ -9,7 +9,7 @@ import pytest
 from meshferry.io_formats.core import scene as sc
 from meshferry.io_formats.core.options import resolve
 from meshferry.io_formats.passes.lods import separate
-from meshferry.io_formats.unigine.formats import UNIGINE_MESH
+from meshferry.io_formats.unigine.mesh.format import UNIGINE_MESH
 
 pytestmark = pytest.mark.needs_bpy
 

@@ -35,7 +35,7 @@ from meshferry.io_formats.core.scene import Mesh, Node, Scene, Surface
 from meshferry.io_formats.passes.clips import adopt_clips
 from meshferry.io_formats.projects import Projects
 from meshferry.io_formats.unigine.animation.format import UNIGINE_ANIMATION
-from meshferry.io_formats.unigine.formats import UNIGINE_MESH
+from meshferry.io_formats.unigine.mesh.format import UNIGINE_MESH
 from meshferry.io_formats.unigine.scene import mapping
 from meshferry.io_formats.unigine.scene.format import UNIGINE_SCENE
 from meshfuzz import tokens, unigine_seeds

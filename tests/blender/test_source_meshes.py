@@ -22,7 +22,7 @@ from meshferry.io_formats.core.addon_files import SourceFile
 from meshferry.io_formats.core.placement import PlacedModel
 from meshferry.io_formats.core.scene import Mesh
 from meshferry.io_formats.projects import Projects
-from meshferry.io_formats.unigine.formats import UNIGINE_MESH
+from meshferry.io_formats.unigine.mesh.format import UNIGINE_MESH
 
 pytestmark = pytest.mark.needs_bpy
 

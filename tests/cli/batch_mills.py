@@ -21,7 +21,7 @@ def write_library(folder: Path, count: int) -> list[str]:
     """Write UNIGINE meshes of different sizes into some folders; return their paths below ``folder``."""
     from meshferry.io_formats import api
     from meshferry.io_formats.core.scene import Node, Scene
-    from meshferry.io_formats.unigine.formats import UNIGINE_MESH
+    from meshferry.io_formats.unigine.mesh.format import UNIGINE_MESH
 
     names = [f"part{number % 3}/mill{number:03}.mesh" for number in range(count)]
     for number, name in enumerate(names):

@@ -51,7 +51,7 @@ def make_rig(name: str, clips: Sequence[Any] = (), bones: Sequence[str] = BONES)
 def write_mesh(path: Path, clips: Sequence[Any] = (), bones: Sequence[str] = BONES) -> Path:
     """Write the box, as ms12 with animations inside or as ms13 without."""
     from meshferry.io_formats import api
-    from meshferry.io_formats.unigine.formats import UNIGINE_MESH
+    from meshferry.io_formats.unigine.mesh.format import UNIGINE_MESH
 
     options = {"mesh_version": "MS12", "use_embedded_animation": True} if clips else {"mesh_version": "MS13"}
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -66,7 +66,7 @@ def write_mesh(path, *names, material="Wood"):
     from meshferry.io_formats import api
     from meshferry.io_formats.core.scene import Node, Scene
     from meshferry.io_formats.timbermesh.model.format import TIMBERMESH
-    from meshferry.io_formats.unigine.formats import UNIGINE_MESH
+    from meshferry.io_formats.unigine.mesh.format import UNIGINE_MESH
 
     path.parent.mkdir(parents=True, exist_ok=True)
     target = TIMBERMESH if path.suffix == ".timbermesh" else UNIGINE_MESH

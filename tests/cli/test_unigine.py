@@ -79,7 +79,7 @@ def test_a_version_that_is_only_read_has_facts_but_no_verification(meshferry, tm
 @pytest.mark.parametrize("version", ["mr02", "ms10", "ms11", "ms12", "ms13", "ms14", "ms15"])
 def test_to_another_version(meshferry, tmp_path, version):
     from meshferry.io_formats import api
-    from meshferry.io_formats.unigine.formats import UNIGINE_MESH
+    from meshferry.io_formats.unigine.mesh.format import UNIGINE_MESH
 
     scene = rigs.make_rig("box")
     scene.skeletons, scene.nodes[0].skeleton = [], None

@@ -35,7 +35,7 @@ from meshferry.io_formats.second_life.formats import (
 from meshferry.io_formats.second_life.options import SERVER
 from meshferry.io_formats.timbermesh.model.format import TIMBERMESH
 from meshferry.io_formats.unigine.animation.format import UNIGINE_ANIMATION
-from meshferry.io_formats.unigine.formats import UNIGINE_MESH
+from meshferry.io_formats.unigine.mesh.format import UNIGINE_MESH
 from meshferry.io_formats.unigine.scene.format import UNIGINE_SCENE
 from meshferry.io_formats.unigine.skeleton.format import UNIGINE_SKELETON
 

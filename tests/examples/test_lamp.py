@@ -10,7 +10,7 @@ from example_scripts import EXAMPLES, script
 from meshferry.io_formats import api
 from meshferry.io_formats.core.scene import Mesh, Scene
 from meshferry.io_formats.unigine.animation.format import UNIGINE_ANIMATION
-from meshferry.io_formats.unigine.formats import UNIGINE_MESH
+from meshferry.io_formats.unigine.mesh.format import UNIGINE_MESH
 
 LAMP = EXAMPLES / "lamp.mesh"
 NOD = EXAMPLES / "lamp_nod.anim"

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import texture_oracle as oracle
 from meshferry.io_formats import api
-from meshferry.io_formats.unigine.formats import UNIGINE_MESH
+from meshferry.io_formats.unigine.mesh.format import UNIGINE_MESH
 
 
 @pytest.fixture(scope="module")

@@ -137,7 +137,7 @@ def test_reports_have_no_english(clean_blender: Any, tmp_path: Path) -> None:
     from encoding import encode_scene
     from meshferry.blender_data.exporting.object_selection import Source
     from meshferry.io_formats.core.messages import counted
-    from meshferry.io_formats.unigine.formats import UNIGINE_MESH
+    from meshferry.io_formats.unigine.mesh.format import UNIGINE_MESH
     from meshferry.operators.exporting.export_base import read_blender_scene
     from meshferry.operators.reporting import Messages, conclude
 

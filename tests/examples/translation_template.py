@@ -149,13 +149,13 @@ def _texts_of_tables() -> Iterator[str]:
     from meshferry.io_formats import registry
     from meshferry.io_formats.core import capabilities
     from meshferry.io_formats.timbermesh.blueprint.tree import Problem as BlueprintProblem
-    from meshferry.io_formats.unigine.mesh import array_checks
+    from meshferry.io_formats.unigine.mesh import document
     from meshferry.io_formats.unigine.scene.references import Problem as SceneProblem
     from meshferry.operators import format_operators, option_properties, preferences
     from meshferry.operators.findings import finding_fixes
 
     yield from WORDS
-    nouns = [problem.value[1:3] for problem in (*SceneProblem, *BlueprintProblem)] + [*array_checks._KINDS.values()]
+    nouns = [problem.value[1:3] for problem in (*SceneProblem, *BlueprintProblem)] + [*document._KINDS.values()]
     yield from (f"{{:,}} {noun}" for pair in nouns for noun in pair)
     plurals = capabilities._PLURALS
     for kind in {"bone", *messages_of(ast.parse(inspect.getsource(capabilities)))} - set(plurals.values()):

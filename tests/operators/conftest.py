@@ -84,7 +84,7 @@ def make_unigine(tmp_path: Path) -> Callable[..., Path]:
     """Return a function that writes a UNIGINE file of a flag: a mesh, or with ``frames`` an animation."""
 
     from meshferry.io_formats.unigine.animation.format import UNIGINE_ANIMATION
-    from meshferry.io_formats.unigine.formats import UNIGINE_MESH
+    from meshferry.io_formats.unigine.mesh.format import UNIGINE_MESH
 
     def make(name: str, **kind: Any) -> Path:
         path = tmp_path / name

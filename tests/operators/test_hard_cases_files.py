@@ -24,7 +24,7 @@ def test_names_that_some_system_refuses(clean_blender, name, expected):
     from meshferry.io_formats.api import file_names
     from meshferry.io_formats.core.scene import Scene
     from meshferry.io_formats.disk.file_names import file_name
-    from meshferry.io_formats.unigine.formats import UNIGINE_MESH
+    from meshferry.io_formats.unigine.mesh.format import UNIGINE_MESH
     from meshferry.operators.exporting import file_names as suggested
 
     assert file_name(name) == expected

@@ -250,7 +250,7 @@ def test_a_check_of_what_cannot_be_exported_says_so(lamp, clean_blender):
 def test_findings_stand_with_what_they_are_about(lamp, clean_blender):
     from meshferry.io_formats.core.messages import warning
     from meshferry.io_formats.timbermesh.model.format import TIMBERMESH
-    from meshferry.io_formats.unigine.formats import UNIGINE_MESH
+    from meshferry.io_formats.unigine.mesh.format import UNIGINE_MESH
     from meshferry.operators.findings.finding_list import draw_findings, keep_findings
 
     context = SimpleNamespace(

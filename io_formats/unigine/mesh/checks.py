@@ -12,11 +12,11 @@ from ...core.messages import Message, Report, Text, counted, listed
 from ...geometry.vertices import repeats_corners
 from ..bones import check_bones
 from ..project.guids import RUNTIMES
-from . import array_checks
+from . import document as mesh_document
+from .codec import soup_name
 from .document import MeshFile, Surface, Weights
-from .reader import soup_name
-from .refusals import MOST_SURFACES
-from .versions import BLOCK_VERSIONS, SHORT_TANGENT_VERSION
+from .document_builder import MOST_SURFACES
+from .format import BLOCK_VERSIONS, SHORT_TANGENT_VERSION
 
 MOST_SURFACE_BONES = 128
 """Maximum number of bones for one surface in SDKs before 2.20."""
@@ -36,7 +36,7 @@ def check(document: MeshFile) -> list[Message]:
     if len(surfaces) > MOST_SURFACES:
         report.error("many-surfaces", "{:,} surfaces; UNIGINE allows {:,}", len(surfaces), MOST_SURFACES)
     names = [surface.name for surface in document.surfaces] or [soup_name(surface) for surface in document.soup]
-    array_checks.check_names(names, report.warning)
+    mesh_document.check_names(names, report.warning)
     if "" in names:
         report.warning("no-name", "{} no name", counted(names.count(""), "surface has", "surfaces have"))
     check_bones(document.bones, report)
@@ -83,10 +83,10 @@ def _check_surface(document: MeshFile, surface: Surface, report: Report) -> None
         report.error("no-vertices", "it has no vertices at all, not even a base shape")
         return
     base = surface.targets[0]
-    if len(base.positions) and array_checks.boxes_disagree(surface.bounds[:6], base.positions):
+    if len(base.positions) and mesh_document.boxes_disagree(surface.bounds[:6], base.positions):
         report.warning("wrong-bounds", "its bounds disagree with its vertices; it may vanish at the edge of the view")
     if document.version != SHORT_TANGENT_VERSION:
-        bent = sum(array_checks.bent_tangents(target.tangents) for target in surface.targets)
+        bent = sum(mesh_document.bent_tangents(target.tangents) for target in surface.targets)
         if bent:
             report.warning("not-unit-tangents", "{} not of unit length", counted(bent, "tangent is", "tangents are"))
     if surface.weights is not None:
@@ -104,7 +104,7 @@ def _check_weights(weights: Weights, report: Report) -> None:
     if loose:
         number = counted(loose, "vertex has", "vertices have")
         report.warning("vertices-without-weights", "{} no weights; no bone moves them", number)
-    uneven = array_checks.uneven_weights(weights.counts, weights.values)
+    uneven = mesh_document.uneven_weights(weights.counts, weights.values)
     if uneven:
         number = counted(uneven, "vertex has", "vertices have")
         report.warning("unnormalised-weights", "{} weights that do not sum to 1", number)

@@ -19,9 +19,8 @@ from ..bones import to_skeleton
 from ..options import ANIMATION_RATE, TURN
 from ..space import rotate_180
 from . import document as doc
-from .options import IMPORT_OPTIONS, SEPARATE_LODS, SURFACE_NAME
-from .reader import soup_name
-from .versions import SHORT_TANGENT_VERSION, SOUP_VERSION
+from .codec import soup_name
+from .format import IMPORT_OPTIONS, SEPARATE_LODS, SHORT_TANGENT_VERSION, SOUP_VERSION, SURFACE_NAME
 
 UV_NAMES = ("UV0", "UV1")
 COLOR_NAME = "Color"

@@ -24,9 +24,10 @@ from ...passes.placements import placement_of_nodes
 from ...projects import Projects
 from .. import options as unigine_options
 from ..mesh import checks as mesh_checks
-from ..mesh import file_parts, mesh_builder
-from ..mesh import options as mesh_options
-from ..mesh import writer as mesh_writer
+from ..mesh import codec as mesh_codec
+from ..mesh import document_builder as mesh_document_builder
+from ..mesh import format as mesh_format
+from ..mesh import mapping as mesh_mapping
 from ..mesh.document import MeshFile
 from ..project.new_assets import AssetKind, NewAsset, Parameter, TargetFolder
 from ..project.new_materials import material_assets
@@ -305,7 +306,7 @@ class SetBuilder:
                 written = replace(written, reference=f"guid://{reference}")
             else:
                 written = replace(written, reference=f"{self.name}/{name}.mesh")
-                data = mesh_writer.write(document)
+                data = mesh_codec.write(document)
                 self.new.findings += _findings(document, name)
                 self.report_all(file.warnings)
                 asset = NewAsset(written.reference, AssetKind.MESH, lambda _guids, data=data: data, _AS_IT_IS)  # type: ignore[misc]
@@ -322,10 +323,10 @@ class SetBuilder:
 
     def _mesh_scene(self, scene: Scene, name: str) -> Scene:
         """Return a scene with only the mesh of a model. Its warnings report losses."""
-        lost = [] if self.has_own_nodes else losses(scene, mesh_options.CAPABILITIES)
+        lost = [] if self.has_own_nodes else losses(scene, mesh_format.CAPABILITIES)
         model = scene.part(scene.name, [replace(node) for node in scene.nodes], scene.skeletons)
-        fit(model, mesh_options.CAPABILITIES)
-        files = file_parts.files_of(model, {"mesh_files": "JOINED"})
+        fit(model, mesh_format.CAPABILITIES)
+        files = mesh_mapping.files_of(model, {"mesh_files": "JOINED"})
         if not files:
             raise ExportError("Model '{}' has no mesh", name)
         files[0].warnings = lost
@@ -336,10 +337,10 @@ class SetBuilder:
         mesh = scene.nodes[0].mesh
         is_skinned = scene.nodes[0].skeleton is not None
         options = {
-            mesh_options.VERSION.name: self._mesh_version(mesh, is_skinned=is_skinned),
+            mesh_format.VERSION.name: self._mesh_version(mesh, is_skinned=is_skinned),
             unigine_options.TURN.name: False,
         }
-        document = mesh_builder.MeshBuilder(scene, options).document
+        document = mesh_document_builder.MeshBuilder(scene, options).document
         names = _slot_materials(mesh, scene.nodes[0].name) if mesh is not None else {}
         surfaces = []
         for surface in document.surfaces:

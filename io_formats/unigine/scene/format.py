@@ -8,7 +8,7 @@ from dataclasses import replace
 from ...core.format import FileFormat, modules_of
 from ...core.options import Choice, Option
 from ...core.recognition import Match
-from ..mesh import options as mesh_options
+from ..mesh import format as mesh_format
 from ..options import PROJECT_FOLDER, PROJECT_MATERIALS
 
 LIGHTS = Option(
@@ -74,7 +74,7 @@ UNIGINE_SCENE = FileFormat(
     name="unigine_scene",
     label="UNIGINE Scene",
     extensions=(".node", ".world"),
-    capabilities=replace(mesh_options.CAPABILITIES, joint_clips=False, node_hierarchy=True, placement=True),
+    capabilities=replace(mesh_format.CAPABILITIES, joint_clips=False, node_hierarchy=True, placement=True),
     modules=modules_of(__package__),
     is_linked=True,
     is_patched=True,

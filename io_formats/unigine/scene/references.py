@@ -23,8 +23,8 @@ from ...passes.clips import adopt_clips
 from ...passes.join_meshes import join
 from ..animation import codec as animation_codec
 from ..animation import mapping as animation_mapping
-from ..mesh import reader as mesh_reader
-from ..mesh import scene_mapping as mesh_mapping
+from ..mesh import codec as mesh_codec
+from ..mesh import mapping as mesh_mapping
 from ..mesh.document import MeshFile
 from ..mesh.scene_builder import UV_NAMES
 from ..project.fbx_assets import SourceMesh
@@ -135,7 +135,7 @@ def from_file(file: LinkedFile, animation: LinkedFile | None, name: str) -> Call
             data = file.read()
             if known := signature_text(data[:_HEAD]):
                 raise FormatError(known)
-            scene = mesh_mapping.to_scene(mesh_reader.read(data), name)
+            scene = mesh_mapping.to_scene(mesh_codec.read(data), name)
         except FormatError as problem:
             raise problem.in_file(file.path) from None
         scene.format = _FORMAT

@@ -1,7 +1,7 @@
 """UNIGINE in the user interface: animations of armatures, surfaces of meshes."""
 
 from ....io_formats.unigine.animation.format import UNIGINE_ANIMATION
-from ....io_formats.unigine.formats import UNIGINE_MESH
+from ....io_formats.unigine.mesh.format import UNIGINE_MESH
 from ....io_formats.unigine.scene.format import UNIGINE_SCENE
 from ...findings.checks import CheckObject
 from ...hooks import Hooks

@@ -1,8 +1,7 @@
 """Export of UNIGINE meshes and animations."""
 
 from ....io_formats.unigine.animation.format import UNIGINE_ANIMATION
-from ....io_formats.unigine.formats import UNIGINE_MESH
-from ....io_formats.unigine.mesh.options import EMBED_ANIMATION
+from ....io_formats.unigine.mesh.format import EMBED_ANIMATION, UNIGINE_MESH
 from ...exporting.clip_export import ExportClips
 from ...exporting.export_files import ExportObjects
 from ...option_properties import export_table, in_sections

@@ -16,7 +16,7 @@ from ....blender_data.steps import Steps, scaled
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import Report, counted
 from ....io_formats.projects import Projects
-from ....io_formats.unigine.formats import UNIGINE_MESH
+from ....io_formats.unigine.mesh.format import UNIGINE_MESH
 from ....io_formats.unigine.options import PROJECT_FOLDER
 from ....io_formats.unigine.project.project import open_project, project_folder
 from ....io_formats.unigine.project.scene_materials import ProjectMaterials

@@ -14,7 +14,7 @@ from meshferry.io_formats.mesh_serializer import format as mesh_serializer_forma
 from meshferry.io_formats.mesh_serializer.document import Variant
 from meshferry.io_formats.mesh_serializer.format import MESH_SERIALIZER, variant_of
 from meshferry.io_formats.registry import HEAD_SIZE
-from meshferry.io_formats.unigine.formats import UNIGINE_MESH
+from meshferry.io_formats.unigine.mesh.format import UNIGINE_MESH
 from meshfuzz import mesh_serializer_seeds as made
 
 CASES = 400

@@ -12,7 +12,7 @@ import unigine_documents as made
 from meshferry.io_formats.core import scene as sc
 from meshferry.io_formats.geometry.triangles import part_of_slots, pool_rows, shared_index
 from meshferry.io_formats.passes.join_meshes import join
-from meshferry.io_formats.unigine.formats import UNIGINE_MESH
+from meshferry.io_formats.unigine.mesh.format import UNIGINE_MESH
 
 
 def from_file(*surfaces: Any, bones: int = 0) -> sc.Mesh:

@@ -11,8 +11,8 @@ import unigine_documents as made
 from meshferry.io_formats.core import scene as sc
 from meshferry.io_formats.core.errors import ExportError
 from meshferry.io_formats.passes.lods import join_levels, level_of, separate, without_level
-from meshferry.io_formats.unigine.formats import UNIGINE_MESH
 from meshferry.io_formats.unigine.mesh import document as doc
+from meshferry.io_formats.unigine.mesh.format import UNIGINE_MESH
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ from meshferry.io_formats.encodings.byte_reader import ByteStream
 from meshferry.io_formats.registry import by_content
 from meshferry.io_formats.unigine import bones, frames
 from meshferry.io_formats.unigine.animation.format import UNIGINE_ANIMATION
-from meshferry.io_formats.unigine.formats import UNIGINE_MESH
 from meshferry.io_formats.unigine.joint_tracks import translations
+from meshferry.io_formats.unigine.mesh.format import UNIGINE_MESH
 from meshfuzz.tokens import floats, i32, shorts, text
 from numpy.testing import assert_array_equal
 

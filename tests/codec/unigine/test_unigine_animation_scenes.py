@@ -14,7 +14,7 @@ from meshferry.io_formats.core.messages import errors_of, warnings_of
 from meshferry.io_formats.core.scene import Clip, Joint, Scene, Skeleton, TransformTrack
 from meshferry.io_formats.unigine import frames, joint_tracks
 from meshferry.io_formats.unigine.animation.format import UNIGINE_ANIMATION
-from meshferry.io_formats.unigine.formats import UNIGINE_MESH
+from meshferry.io_formats.unigine.mesh.format import UNIGINE_MESH
 from numpy.testing import assert_allclose, assert_array_equal
 
 TURNED = {"use_turn": True}

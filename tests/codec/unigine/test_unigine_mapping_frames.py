@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from meshferry.io_formats.core.scene import Mesh
 from meshferry.io_formats.geometry.normals import vertex_tangents
-from meshferry.io_formats.unigine.formats import UNIGINE_MESH
+from meshferry.io_formats.unigine.mesh.format import UNIGINE_MESH
 from meshferry.io_formats.unigine.space import decode_frames, encode_frames
 
 Array = np.ndarray[Any, Any]

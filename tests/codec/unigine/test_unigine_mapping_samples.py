@@ -12,9 +12,8 @@ import pytest
 from load_package import SAMPLES
 from meshferry.io_formats.core import scene as sc
 from meshferry.io_formats.core.errors import ExportError
-from meshferry.io_formats.unigine.formats import UNIGINE_MESH
 from meshferry.io_formats.unigine.mesh import document as doc
-from meshferry.io_formats.unigine.mesh.versions import SOUP_VERSION, WRITTEN_VERSIONS
+from meshferry.io_formats.unigine.mesh.format import SOUP_VERSION, UNIGINE_MESH, WRITTEN_VERSIONS
 from meshferry.io_formats.unigine.space import decode_frames
 from unigine_documents import at_corners
 

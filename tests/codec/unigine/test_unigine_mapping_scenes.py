@@ -12,8 +12,8 @@ import pytest
 import unigine_documents as made
 from meshferry.io_formats.core import scene as sc
 from meshferry.io_formats.core.errors import ExportError, FormatError
-from meshferry.io_formats.unigine.formats import UNIGINE_MESH
 from meshferry.io_formats.unigine.mesh import document as doc
+from meshferry.io_formats.unigine.mesh.format import UNIGINE_MESH
 from meshferry.io_formats.unigine.space import decode_frames
 from python_steps import python_steps
 

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import unigine_oracle as oracle
-from meshferry.io_formats.unigine import collision, values
-from meshferry.io_formats.unigine.formats import UNIGINE_MESH
+from meshferry.io_formats.unigine import values
+from meshferry.io_formats.unigine.mesh import collision
+from meshferry.io_formats.unigine.mesh.format import UNIGINE_MESH
 
 # A cube, each side cut in two: 12 triangles whose diagonals are flat and whose 12 edges are convex.
 CUBE = np.array([[x, y, z] for z in (0, 1) for y in (0, 1) for x in (0, 1)], np.float32)

@@ -15,8 +15,8 @@ import pytest
 import unigine_bytes as by_hand
 from meshferry.io_formats.core.errors import ExportError, FormatError
 from meshferry.io_formats.unigine.bones import Bone
-from meshferry.io_formats.unigine.formats import UNIGINE_MESH
 from meshferry.io_formats.unigine.mesh.document import MeshFile, Surface, Target, Weights
+from meshferry.io_formats.unigine.mesh.format import UNIGINE_MESH
 from meshfuzz.tokens import floats, i32
 
 WRITTEN = [version for version in by_hand.ALL if version != "sk10"]

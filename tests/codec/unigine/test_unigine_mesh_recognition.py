@@ -11,7 +11,7 @@ from meshferry.io_formats.core.errors import UnsupportedFormatError
 from meshferry.io_formats.core.format import Format
 from meshferry.io_formats.mesh_serializer.format import MESH_SERIALIZER
 from meshferry.io_formats.unigine.animation.format import UNIGINE_ANIMATION
-from meshferry.io_formats.unigine.formats import UNIGINE_MESH
+from meshferry.io_formats.unigine.mesh.format import UNIGINE_MESH
 from meshferry.io_formats.unigine.skeleton.format import UNIGINE_SKELETON
 
 SECOND_LIFE_MOTION = (

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from meshferry.io_formats.unigine.formats import UNIGINE_MESH
-from meshferry.io_formats.unigine.mesh import block_reader
+from meshferry.io_formats.unigine.mesh import file_layouts
 from meshferry.io_formats.unigine.mesh.document import MeshFile
-from meshferry.io_formats.unigine.mesh.versions import BLOCK_VERSIONS
+from meshferry.io_formats.unigine.mesh.format import BLOCK_VERSIONS, UNIGINE_MESH
 from python_steps import python_steps
 
 ROW = re.compile(r"^\| (\w+\.mesh) \| (\w+) \| (\d+) \| ([^|]*) \| ([^|]*) \|", re.MULTILINE)
@@ -103,7 +102,7 @@ def test_every_file_comes_back_as_it_was(folder: Path, rows: list[tuple[str, str
             assert written == data, name
             continue
         # The head, and every block once inflated; its table of offsets is right where reading warns of nothing.
-        assert block_reader.inflated_parts(written) == block_reader.inflated_parts(data), name
+        assert file_layouts.inflated_parts(written) == file_layouts.inflated_parts(data), name
         assert UNIGINE_MESH.same_content(written, data)
         assert UNIGINE_MESH.read(written).warnings == UNIGINE_MESH.read(data).warnings == []
 

@@ -18,7 +18,7 @@ import unigine_meaning as meaning
 import unigine_oracle as oracle
 import unigine_rules as rules
 from meshferry.io_formats.unigine.animation.format import UNIGINE_ANIMATION
-from meshferry.io_formats.unigine.formats import UNIGINE_MESH
+from meshferry.io_formats.unigine.mesh.format import UNIGINE_MESH
 from meshferry.io_formats.unigine.skeleton.format import UNIGINE_SKELETON
 
 ROW = re.compile(r"^\| (\w+\.(?:mesh|anim)) \| (\w+) \| (\d+) \| ([^|]*) \| ([^|]*) \|", re.MULTILINE)

@@ -18,7 +18,7 @@ import unigine_oracle as oracle
 import unigine_rules as rules
 from meshferry.io_formats.core import scene as sc
 from meshferry.io_formats.unigine.animation.format import UNIGINE_ANIMATION
-from meshferry.io_formats.unigine.formats import UNIGINE_MESH
+from meshferry.io_formats.unigine.mesh.format import UNIGINE_MESH
 
 STREAMED = ("ms10", "ms11", "ms12", "ms13")
 VERSIONS = (*STREAMED, "ms14", "ms15")

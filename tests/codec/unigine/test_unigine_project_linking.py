@@ -10,7 +10,7 @@ import unigine_bytes
 from meshferry.io_formats import api
 from meshferry.io_formats.disk import rooted_files
 from meshferry.io_formats.projects import Projects
-from meshferry.io_formats.unigine.formats import UNIGINE_MESH
+from meshferry.io_formats.unigine.mesh.format import UNIGINE_MESH
 from meshferry.io_formats.unigine.project import guids, project
 from unigine_projects import asset_meta, guid, material, mesh_node, runtime_path, write_project
 from unigine_scene_bytes import nodes

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ..core.scene import AnyArray, FloatArray, IntArray
-from . import values as unigine_values
+from ...core.scene import AnyArray, FloatArray, IntArray
+from .. import values as unigine_values
 
 LEAF_SIZE = 4
 """Number of triangles from which a node of the tree is split."""

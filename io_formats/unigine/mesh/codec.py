@@ -1,4 +1,4 @@
-"""Document -> bytes: mr02, ms10 to ms13 and, with stored blocks, ms14 and ms15 (sections 4, 6 and 9)."""
+"""Bytes <-> document: mr02, the writer, and the checks that all versions share (sections 4, 6 and 9)."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ...core.errors import ExportError
+from ...core.errors import ExportError, UnsupportedFormatError
+from ...core.messages import Report, Text
 from ...core.scene import AnyArray
-from .. import collision
+from ...encodings.byte_reader import ByteStream
 from .. import values as unigine_values
-from ..bones import encode_table, encode_transforms
+from ..bones import encode_table, encode_transforms, report_oddities
 from ..frames import write_embedded_frames
-from . import consistency, surface_arrays
-from .document import MeshFile, Surface, Target
-from .versions import (
+from . import collision, file_layouts
+from . import document as mesh_document
+from .document import MeshFile, SoupSurface, Surface, Target
+from .format import (
     ANIMATED_VERSIONS,
     BLOCK_VERSIONS,
     LIGHTMAP_VERSIONS,
+    READ_VERSIONS,
     SHORT_TANGENT_VERSION,
     SINGLE_TARGET_VERSION,
     SKINNED_VERSIONS,
@@ -26,6 +29,92 @@ from .versions import (
 )
 
 _SOUP_NAME = 128
+_SOUP_VERTEX = 8
+
+
+def read(data: bytes, *, inflated_limit: int | None = None) -> MeshFile:
+    """Decode a mesh file of mr02, ms10 to ms15 or sk10 (docs/formats/unigine.md, sections 3 to 7, 9).
+
+    Parameters
+    ----------
+    data:
+        The file. Arrays of the document are views of it where possible.
+    inflated_limit:
+        Maximum inflated size of all blocks in bytes (default: the larger of 64 MiB and 64 times the file size).
+
+    Raises
+    ------
+    FormatError
+        The file breaks a rule of section 11.
+    """
+    stream = ByteStream(data)
+    version = bytes(data[:4]).decode("latin-1")
+    if version not in READ_VERSIONS:
+        raise UnsupportedFormatError("Not a UNIGINE mesh of a known version: it starts with {!r}", data[:4], offset=0)
+    document = MeshFile(version)
+    tally = mesh_document.Tally()
+    if version == SOUP_VERSION:
+        _read_soup(stream, document)
+    elif version in BLOCK_VERSIONS:
+        file_layouts.read_blocks(stream, document, tally, inflated_limit)
+    else:
+        file_layouts.read_stream(stream, document, tally)
+    stream.item = ""
+    stream.expect_end()
+    if version != SOUP_VERSION:
+        _check_bounds(document, stream.report)
+    names = [surface.name for surface in document.surfaces] or [soup_name(soup) for soup in document.soup]
+    report_oddities(document.bones, document.transforms, stream.report)
+    mesh_document.check_names(names, stream.report.change)
+    tally.report(stream.report)
+    document.warnings = stream.report.messages
+    return document
+
+
+def same_content(one: bytes, other: bytes) -> bool:
+    """Return whether two files are equal. From ms14 on, only headers and inflated blocks are compared."""
+    if one == other:
+        return True
+    if one[:4] != other[:4] or one[:4].decode("latin-1") not in BLOCK_VERSIONS:
+        return False
+    return file_layouts.inflated_parts(one) == file_layouts.inflated_parts(other)
+
+
+def soup_name(surface: SoupSurface) -> str:
+    """Return the name of a surface of mr02: its bytes before the first zero."""
+    return surface.name.split(b"\0", 1)[0].decode("utf-8", "backslashreplace")
+
+
+def _read_soup(stream: ByteStream, document: MeshFile) -> None:
+    stream.expect(SOUP_VERSION.encode(), "the version")
+    start = stream.position
+    count = stream.i32("the number of surfaces")
+    if not 0 <= count <= stream.remaining // (_SOUP_NAME + 4):
+        raise stream.error("The file is cut off or damaged: it claims {:,} surfaces", count, offset=start)
+    for number in range(count):
+        stream.item = Text("surface {}", number)
+        name = bytes(stream.take(_SOUP_NAME, "the name"))
+        start = stream.position
+        vertices = stream.i32("the number of vertices")
+        if vertices < 0 or vertices % 3:
+            raise stream.error("The file is damaged: {:,} vertices are not triangles", vertices, offset=start)
+        soup = SoupSurface(name, stream.array(np.float32, (vertices, _SOUP_VERTEX), "the vertices"))
+        document.soup.append(soup)
+        stream.item = Text("surface '{}'", soup_name(soup))
+        if not np.isfinite(soup.vertices[:, :3]).all():
+            raise stream.error("The position of a vertex is NaN or infinite", offset=start + 4)
+
+
+def _check_bounds(document: MeshFile, report: Report) -> None:
+    """Warn if the bounds of the mesh differ from the combined bounds of its surfaces."""
+    filled = [
+        surface.bounds[:6] for surface in document.surfaces if surface.targets and len(surface.targets[0].positions)
+    ]
+    if filled:
+        corners = np.concatenate(filled).reshape(-1, 3)
+        if mesh_document.boxes_disagree(document.bounds[:6], corners):
+            report.change("wrong-bounds", "The bounds of the mesh disagree with those of its surfaces")
+
 
 Part = bytes | memoryview
 """A part of the encoded file; arrays are included as views, without copying."""
@@ -39,11 +128,11 @@ def write(document: MeshFile) -> bytes:
     ExportError
         The version cannot be written or cannot hold the document, or the document's arrays do not fit together.
     """
-    consistency.check_version(document)
+    mesh_document.check_version(document)
     if document.version == SOUP_VERSION:
         return b"".join(_soup_parts(document))
     for surface in document.surfaces:
-        consistency.check_written_surface(surface, len(document.bones))
+        mesh_document.check_written_surface(surface, len(document.bones))
     if document.version in BLOCK_VERSIONS:
         return b"".join(_block_parts(document))
     return b"".join(_stream_parts(document))
@@ -85,7 +174,7 @@ def _stream_parts(document: MeshFile) -> list[Part]:
         parts += _weights(surface)
         parts += _attributes(surface)
         for indices, pool in zip(
-            (surface.c_indices, surface.t_indices), surface_arrays.pool_sizes(surface), strict=True
+            (surface.c_indices, surface.t_indices), mesh_document.pool_sizes(surface), strict=True
         ):
             parts += [unigine_values.encode_integer(len(indices)), _indices(indices, pool)]
     parts.append(magic)
@@ -105,7 +194,7 @@ def _block_parts(document: MeshFile) -> list[Part]:
         parts.append(unigine_values.encode_integers([len(surface.c_indices), len(surface.t_indices)]))
         parts.append(_bounds(surface.bounds))
         if version == SINGLE_TARGET_VERSION:
-            parts.append(unigine_values.encode_integer(surface_arrays.pool_sizes(surface)[0]))
+            parts.append(unigine_values.encode_integer(mesh_document.pool_sizes(surface)[0]))
         else:
             parts.append(unigine_values.encode_integer(len(surface.targets)))
             for target in surface.targets:
@@ -143,7 +232,7 @@ def _geometry(surface: Surface, version: str) -> list[Part]:
     if version in SKINNED_VERSIONS:
         parts += _weights(surface)
     parts += _attributes(surface)
-    vertices, triangle_vertices = surface_arrays.pool_sizes(surface)
+    vertices, triangle_vertices = mesh_document.pool_sizes(surface)
     parts += [_indices(surface.c_indices, vertices), _indices(surface.t_indices, triangle_vertices)]
     return parts
 
@@ -178,7 +267,7 @@ def _name_and_lightmap(surface: Surface, version: str) -> list[Part]:
 
 
 def _tangents(target: Target, version: str) -> list[Part]:
-    stored = surface_arrays.encode_tangents(target.tangents, short=version == SHORT_TANGENT_VERSION)
+    stored = mesh_document.encode_tangents(target.tangents, short=version == SHORT_TANGENT_VERSION)
     return [unigine_values.encode_integer(len(target.tangents)), _raw(stored, stored.dtype)]
 
 
@@ -187,7 +276,7 @@ def _weights(surface: Surface) -> list[Part]:
         return [unigine_values.encode_integer(0)]
     return [
         unigine_values.encode_integer(len(surface.weights.counts)),
-        _raw(surface_arrays.encode_weights(surface.weights), "u1"),
+        _raw(mesh_document.encode_weights(surface.weights), "u1"),
     ]
 
 
@@ -202,7 +291,7 @@ def _attributes(surface: Surface) -> list[Part]:
 
 
 def _indices(indices: AnyArray, pool: int) -> memoryview:
-    return _raw(indices, np.dtype(surface_arrays.index_type(pool)).newbyteorder("<"))
+    return _raw(indices, np.dtype(mesh_document.index_type(pool)).newbyteorder("<"))
 
 
 def _raw(values: AnyArray, kind: npt.DTypeLike) -> memoryview:

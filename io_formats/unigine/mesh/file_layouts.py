@@ -1,4 +1,4 @@
-"""ms14, ms15 and sk10: headers, then compressed blocks (sections 6 and 7)."""
+"""The layouts of mesh files: one continuous stream (section 4), or headers and compressed blocks (sections 6 and 7)."""
 
 from __future__ import annotations
 
@@ -11,19 +11,84 @@ from ...core.messages import Text
 from ...core.scene import AnyArray
 from ...encodings import lz4_block
 from ...encodings.byte_reader import ByteStream
-from .. import collision, values
+from .. import values
 from ..bones import read_table, read_transforms
-from . import surface_arrays
-from .array_checks import Tally
-from .document import MeshFile, Surface, Target
-from .stream_reader import MOST_SURFACES, MOST_TARGETS
-from .versions import SINGLE_TARGET_VERSION, SKINNED_VERSIONS
+from ..frames import read_embedded_frames
+from . import collision
+from . import document as mesh_document
+from .document import EmbeddedAnimation, MeshFile, Surface, Tally, Target
+from .format import ANIMATED_VERSIONS, SHORT_TANGENT_VERSION, SINGLE_TARGET_VERSION, SKINNED_VERSIONS
+
+MOST_SURFACES = 32768
+MOST_TARGETS = 32768
+_LEAST_STREAM_SURFACE = 42
+"""Size in bytes of the shortest possible surface header."""
+_NO_POSITIONS, _NO_TANGENTS = np.empty((0, 3), np.float32), np.empty((0, 4), np.int16)
+
+
+def read_stream(stream: ByteStream, document: MeshFile, tally: Tally) -> None:
+    """Read the whole stream into a document whose version is known."""
+    version = document.version
+    magic = version.encode("ascii")
+    stream.expect(magic, "the version")
+    document.bounds = stream.array(np.float32, 10, "the bounds")
+    document.bones = read_table(stream, values.read_integer(stream, "the number of bones"))
+    names = []
+    if version in ANIMATED_VERSIONS:
+        count = values.read_count(stream, "animations", size=1, most=MOST_TARGETS)
+        names = [values.read_string(stream, Text("the name of animation {}", number)) for number in range(count)]
+    count = values.read_count(stream, "surfaces", size=_LEAST_STREAM_SURFACE, most=MOST_SURFACES)
+    document.surfaces = [_read_header(stream, version, number) for number in range(count)]
+    stream.item = ""
+    stream.expect(magic, "the version after the headers")
+    document.transforms = read_transforms(stream, document.bones)
+    for name in names:
+        stream.item = Text("animation '{}'", name)
+        document.animations.append(EmbeddedAnimation(name, read_embedded_frames(stream, len(document.bones))))
+    for surface in document.surfaces:
+        stream.item = Text("surface '{}'", surface.name)
+        _read_body(stream, surface, version, len(document.bones))
+        mesh_document.check_read_surface(stream, surface, tally, short_tangents=version == SHORT_TANGENT_VERSION)
+    stream.item = ""
+    stream.expect(magic, "the version at the end")
+
+
+def _read_header(stream: ByteStream, version: str, number: int) -> Surface:
+    stream.item = Text("surface {}", number)
+    name = values.read_string(stream, "the name")
+    stream.item = Text("surface '{}'", name)
+    channel, resolution = mesh_document.read_lightmap(stream, version)
+    bounds = stream.array(np.float32, 10, "the bounds")
+    surface = Surface(name, bounds, lightmap_channel=channel, lightmap_resolution=resolution)
+    targets = values.read_count(stream, "morph targets", size=1, most=MOST_TARGETS)
+    for target in range(targets):
+        target_name = values.read_string(stream, Text("the name of morph target {}", target))
+        surface.targets.append(Target(target_name, _NO_POSITIONS, _NO_TANGENTS))
+    return surface
+
+
+def _read_body(stream: ByteStream, surface: Surface, version: str, bones: int) -> None:
+    short = version == SHORT_TANGENT_VERSION
+    for target in surface.targets:
+        target.positions = mesh_document.read_positions(stream, values.read_count(stream, "vertices", size=12))
+        target.tangents = mesh_document.read_tangents(
+            stream, values.read_count(stream, "tangents", size=7), short=short
+        )
+    vertices, triangle_vertices = mesh_document.pool_sizes(surface)
+    surface.weights = mesh_document.read_weights(stream, vertices, bones)
+    mesh_document.read_attributes(stream, surface, triangle_vertices)
+    start = stream.position
+    kind = mesh_document.index_type(vertices)
+    surface.c_indices = stream.array(kind, values.read_count(stream, "corners"), "the vertex indices")
+    kind = mesh_document.index_type(triangle_vertices)
+    surface.t_indices = stream.array(kind, values.read_count(stream, "corners"), "the attribute indices")
+    mesh_document.check_corner_counts(stream, len(surface.c_indices), len(surface.t_indices), start)
+
 
 SEPARATE_SKELETON_VERSION = "sk10"
 _LEAST_BLOCK_SURFACE = 44
 _LEAST_LIMIT = 64 * 1024 * 1024
 _LIMIT_RATIO = 64
-_NO_TANGENTS = np.empty((0, 4), np.int16)
 
 
 @dataclass
@@ -155,11 +220,11 @@ def _read_outline(stream: ByteStream, version: str, number: int) -> _Outline:
     stream.item = Text("surface {}", number)
     name = values.read_string(stream, "the name")
     stream.item = Text("surface '{}'", name)
-    channel, resolution = surface_arrays.read_lightmap(stream, version)
+    channel, resolution = mesh_document.read_lightmap(stream, version)
     start = stream.position
     c_count = values.read_count(stream, "corners")
     t_count = values.read_count(stream, "corners")
-    surface_arrays.check_corner_counts(stream, c_count, t_count, start)
+    mesh_document.check_corner_counts(stream, c_count, t_count, start)
     bounds = stream.array(np.float32, 10, "the bounds")
     surface = Surface(name, bounds, lightmap_channel=channel, lightmap_resolution=resolution)
     names = [""]
@@ -179,19 +244,19 @@ def _read_geometry(content: bytearray | memoryview, outline: _Outline, document:
     surface = outline.surface
     stream = ByteStream(content, item=Text("surface '{}', in its geometry", surface.name))
     for target, count in zip(surface.targets, outline.vertices, strict=True):
-        target.positions = surface_arrays.read_positions(stream, count)
-        target.tangents = surface_arrays.read_tangents(
+        target.positions = mesh_document.read_positions(stream, count)
+        target.tangents = mesh_document.read_tangents(
             stream, values.read_count(stream, "tangents", size=8), short=False
         )
-    vertices, triangle_vertices = surface_arrays.pool_sizes(surface)
+    vertices, triangle_vertices = mesh_document.pool_sizes(surface)
     if document.version in SKINNED_VERSIONS:
-        surface.weights = surface_arrays.read_weights(stream, vertices, len(document.bones))
-    surface_arrays.read_attributes(stream, surface, triangle_vertices)
-    after = outline.t_count * np.dtype(surface_arrays.index_type(triangle_vertices)).itemsize
+        surface.weights = mesh_document.read_weights(stream, vertices, len(document.bones))
+    mesh_document.read_attributes(stream, surface, triangle_vertices)
+    after = outline.t_count * np.dtype(mesh_document.index_type(triangle_vertices)).itemsize
     surface.c_indices = _read_indices(stream, outline.c_count, vertices, after, "the vertex indices")
     surface.t_indices = _read_indices(stream, outline.t_count, triangle_vertices, 0, "the attribute indices")
     stream.expect_end()
-    surface_arrays.check_read_surface(stream, surface, tally, short_tangents=False)
+    mesh_document.check_read_surface(stream, surface, tally, short_tangents=False)
 
 
 def _read_indices(stream: ByteStream, count: int, pool: int, after: int, what: str) -> AnyArray:
@@ -200,7 +265,7 @@ def _read_indices(stream: ByteStream, count: int, pool: int, after: int, what: s
     Indices into large pools are i32 or compact integers. They are read as i32 if the rest of the block then has the
     right size: ``after`` is the size of the data after them, with its indices as i32 too.
     """
-    kind = np.dtype(surface_arrays.index_type(pool))
+    kind = np.dtype(mesh_document.index_type(pool))
     if kind.itemsize == 4 and stream.remaining != 4 * count + after:
         return values.read_integers(stream, count, what)
     return stream.array(kind, count, what)

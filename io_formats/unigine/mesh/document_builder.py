@@ -2,30 +2,291 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ...core import scene as sc
+from ...core.errors import ExportError
 from ...core.messages import Report, counted, listed
 from ...core.options import resolve
+from ...core.scene import AnyArray, FloatArray, IntArray, Layer, Mesh, Node, Scene, ShapeKey
 from ...encodings.quantization import color_bytes
-from ...geometry.triangles import Pool, pool_rows
-from ...geometry.vertices import count_loose
+from ...geometry import normals as normal_repair
+from ...geometry.normals import vertex_tangents
+from ...geometry.triangles import Pool, pool_rows, shared_index
+from ...geometry.vertices import count_loose, layer_keys, split
 from ...passes.join_meshes import only_mesh
 from .. import joint_tracks, space
 from ..bones import from_skeleton
 from ..options import TURN
 from ..space import rotate_180
-from . import bone_weights
 from . import document as doc
-from .options import EMBED_ANIMATION, EXPORT_OPTIONS, VERSION
-from .refusals import refuse_unstorable
+from .format import (
+    ANIMATED_VERSIONS,
+    EMBED_ANIMATION,
+    EXPORT_OPTIONS,
+    LIGHTMAP_VERSIONS,
+    SHORT_TANGENT_VERSION,
+    SKINNED_VERSIONS,
+    SOUP_VERSION,
+    VERSION,
+)
 from .scene_builder import UV_NAMES
-from .triangle_vertices import TriangleVertices
-from .versions import LIGHTMAP_VERSIONS, SHORT_TANGENT_VERSION, SOUP_VERSION
+
+MOST_WEIGHTS = 4
+_FULL = 65535
+_OFF = 5 / _FULL
+"""Tolerance for sums of four weights: files truncate each to 1/65535, so sums this close to 1 stay unchanged."""
+_NOISE = 0.01
+"""Added to 65535 w before truncation, since w = u / 65535 in single precision can be slightly too small."""
+
+
+@dataclass
+class PointWeights:
+    """Quantised weights of all points of a mesh, up to four for each."""
+
+    bones: AnyArray
+    """(P, 4) int16 bone indices."""
+    values: AnyArray
+    """(P, 4) uint16 / 65535; 0 means unused."""
+
+    def moves(self, points: Pool) -> bool:
+        """Return whether any of these points has a weight, so that bones move it."""
+        return bool(self.values[points.chosen].any())
+
+    def of_points(self, points: Pool) -> doc.Weights:
+        """Return the weights of these points in the form that a surface stores, without unused entries."""
+        values = self.values[points.chosen]
+        kept = values > 0
+        return doc.Weights(kept.sum(axis=1, dtype=np.uint8), self.bones[points.chosen][kept], values[kept])
+
+
+def quantised_weights(mesh: Mesh, bone_count: int, report: Report) -> PointWeights | None:
+    """Return the quantised weights of a mesh, or None if it has none.
+
+    The four strongest weights are kept. Sums other than 1 are normalised, with a warning.
+
+    Raises
+    ------
+    ExportError
+        A weight refers to a bone that does not exist.
+    """
+    if mesh.joint_indices is None or mesh.joint_weights is None:
+        return None
+    bones, weights = mesh.joint_indices, mesh.joint_weights
+    usable = (weights >= 0) & (weights < 1e9)
+    if not usable.all():
+        number = counted(int((~usable).any(axis=1).sum()), "vertex had weights", "vertices had weights")
+        report.change("invalid-weights", "{} that are negative, NaN or infinite; left out", number)
+        weights = np.where(usable, weights, np.float32(0))
+    bones, weights = _strongest(bones, weights)
+    lost = (weights > 0) & ((bones < 0) | (bones >= bone_count))
+    if lost.any():
+        raise ExportError(
+            "{} weighted to bones that the armature does not have; remove those vertex groups",
+            counted(int(lost.any(axis=1).sum()), "vertex is", "vertices are"),
+        )
+    total = weights.sum(axis=1)
+    off = (np.abs(total - 1) > _OFF) & (total > 0)
+    count = int(np.count_nonzero(off))
+    if count:
+        weights = weights.astype(np.float64)
+        weights[off] /= weights[off].sum(axis=1, keepdims=True)
+        number = counted(count, "vertex", "vertices")
+        report.change("unnormalised-weights", "the weights of {} did not add up to 1; normalised", number)
+    return PointWeights(bones.astype(np.int16), _stored(weights))
+
+
+def _strongest(bones: AnyArray, weights: AnyArray) -> tuple[AnyArray, AnyArray]:
+    """Keep the four strongest weights of each point, in their original order."""
+    if weights.shape[1] <= MOST_WEIGHTS:
+        return bones, weights
+    strongest = np.sort(np.argsort(-weights, axis=1, kind="stable")[:, :MOST_WEIGHTS], axis=1)
+    return np.take_along_axis(bones, strongest, axis=1), np.take_along_axis(weights, strongest, axis=1)
+
+
+def _stored(weights: npt.NDArray[np.floating]) -> AnyArray:
+    """Quantise weights w to 65535 w, truncated."""
+    scaled = weights * weights.dtype.type(_FULL)
+    scaled += weights.dtype.type(_NOISE)
+    return np.minimum(scaled, _FULL, out=scaled).astype(np.uint16)
+
+
+MOST_SURFACES = 32767
+_FARTHEST = 1e18
+"""Limit of coordinates in metres; the squares of larger ones overflow in the bounds."""
+_LONGEST_NAME = 4095
+"""Maximum length of a name in UTF-8 bytes."""
+
+
+def refuse_unstorable(scene: Scene, node: Node, mesh: Mesh, version: str, *, embeds: bool) -> None:
+    """Raise ExportError for data that the version, or any mesh file, cannot store.
+
+    Raises
+    ------
+    ExportError
+        Bones, weights or shape keys in a version for static meshes; embedded animations in a version without them; NaN
+        or infinite coordinates; more surfaces than the engine allows; names that are too long.
+    """
+    if version not in SKINNED_VERSIONS:
+        held = [
+            what
+            for what, is_there in (
+                ("an armature", node.skeleton is not None and bool(scene.skeletons[node.skeleton].joints)),
+                ("shape keys", bool(mesh.shape_keys)),
+            )
+            if is_there
+        ]
+        if held:
+            raise ExportError(
+                "'{}' has {}, which {} cannot hold; choose ms14 or ms13, or remove {}",
+                node.name,
+                " and ".join(held),
+                version,
+                "it" if held == ["an armature"] else "them",
+            )
+    if embeds and scene.clips and version not in ANIMATED_VERSIONS:
+        raise ExportError(
+            "{} holds no animations; choose ms12 or write the animations as .anim files (turn Animations Inside off)",
+            version,
+        )
+    for points in (mesh.points, *(key.points for key in mesh.shape_keys)):
+        if not np.isfinite(points).all():
+            raise ExportError("'{}' has vertices with NaN or infinite coordinates; delete them", node.name)
+        if points.size and max(-points.min(), points.max()) > _FARTHEST:
+            raise ExportError("'{}' has vertices too far away to have bounds; delete them", node.name)
+    if len(mesh.materials) > MOST_SURFACES:
+        raise ExportError(
+            "'{}' has {:,} material slots; UNIGINE allows {:,} surfaces. Remove slots or separate the object",
+            node.name,
+            len(mesh.materials),
+            MOST_SURFACES,
+        )
+    for name in _names(scene, node, mesh):
+        if len(name.encode("utf-8", "replace")) > _LONGEST_NAME:
+            raise ExportError(
+                "The name '{:…<41}' is too long for the file; {:,} bytes at most", name[:40], _LONGEST_NAME
+            )
+
+
+def _names(scene: Scene, node: Node, mesh: Mesh) -> Iterator[str]:
+    yield node.name
+    yield from mesh.materials
+    for surface in mesh.surfaces:
+        yield surface.name
+        yield from (surface.shape_keys or {}).values()
+    yield from (key.name for key in mesh.shape_keys)
+    yield from (joint.name for skeleton in scene.skeletons for joint in skeleton.joints)
+    yield from (clip.name for clip in scene.clips)
+
+
+_LONGEST = np.float32(1e9)
+"""Limit for components of tangents. A tangent with a larger one is ignored, since its square may overflow in single
+precision."""
+
+
+class TriangleVertices:
+    """The V triangle vertices of a whole mesh.
+
+    If all layers share one index, the rows of the layers are the triangle vertices, as in the imported file. Otherwise
+    corners with the same point and layer values are one vertex.
+    """
+
+    def __init__(self, mesh: Mesh, tolerance: float, report: Report) -> None:
+        self.mesh = mesh
+        self.report = report
+        index = shared_index(_stored_layers(mesh))
+        if not mesh.triangle_count:
+            index = None  # without corners, no value of a layer is used
+        self.is_shared = index is not None
+        self.index: IntArray
+        """(C,) index of the triangle vertex of each corner."""
+        if index is not None:
+            self.index = index
+            self.count = len(next(_stored_layers(mesh)).values)
+        else:
+            # Custom layers are not written, so they do not separate vertices.
+            keys = layer_keys(replace(mesh, custom=[]), tolerance)
+            found = split(mesh.corner_point, len(mesh.points), keys)
+            self.index = found.corner_vertex
+            self.count = len(found.vertex_corner)
+            self.corner = found.vertex_corner
+
+    @cached_property
+    def corner(self) -> npt.NDArray[np.intp]:
+        """(V,) a corner of each vertex; 0 for vertices that no corner uses."""
+        corner = np.zeros(self.count, np.intp)
+        corner[self.index] = np.arange(len(self.index))
+        return corner
+
+    @cached_property
+    def point(self) -> IntArray:
+        """(V,) the point of each vertex."""
+        return self.mesh.corner_point[self.corner]
+
+    def values(self, layer: Layer) -> AnyArray:
+        """Return a layer's values at the vertices, (V, k)."""
+        return layer.values if self.is_shared else layer.at_vertices(self.corner, self.point)
+
+    def uv(self, layer: Layer) -> FloatArray:
+        """Return UVs, (V, 2) float32, v from the top; NaN and infinite values become 0."""
+        values = self.values(layer)
+        flipped = np.empty((len(values), 2), np.float32)
+        flipped[:, 0] = values[:, 0]
+        np.subtract(np.float32(1), values[:, 1], out=flipped[:, 1])
+        finite = np.isfinite(flipped)
+        if not finite.all():
+            flipped[~finite] = 0
+            number = counted(int((~finite).sum()), "coordinate", "coordinates")
+            self.report.change("nan-uv-coordinates", "{} of '{}' NaN or infinite; written as 0", number, layer.name)
+        return flipped
+
+    @cached_property
+    def normals(self) -> FloatArray:
+        """(V, 3) float32 unit normals. Zero and invalid normals are replaced by the normal of a triangle."""
+        if self.mesh.normal is None:
+            return normal_repair.vertex_normals(self.mesh.points, self.mesh.corner_point)[self.point]
+        return self._repaired(self.values(self.mesh.normal).astype(np.float32, copy=False), self.mesh.points)
+
+    def _repaired(self, normals: FloatArray, points: FloatArray) -> FloatArray:
+        return normal_repair.repair_vertices(normals, self.corner, points, self.mesh.corner_point)[0]
+
+    def tangents(self, normals: FloatArray, tangent: Layer | None, uv: Layer | None, points: FloatArray) -> FloatArray:
+        """Return tangents, (V, 4) float32: the given ones, or else along u, or zero without UVs."""
+        if tangent is None:
+            if uv is None:
+                return np.zeros((self.count, 4), np.float32)
+            values = self.values(uv).astype(np.float32, copy=False)
+            return vertex_tangents(points[self.point], normals, values, self.index)
+        values = self.values(tangent).astype(np.float32, copy=False)
+        if values.size and not (values.max() < _LONGEST and values.min() > -_LONGEST):
+            sound = np.all(np.abs(values) < _LONGEST, axis=1, keepdims=True)
+            values = np.where(sound, values, np.float32(0))
+        return values
+
+    def key_normals(self, key: ShapeKey) -> FloatArray:
+        """Return the normals of a shape key, (V, 3).
+
+        They are its own, or the rest normals rotated as the triangles are.
+        """
+        if key.normal is not None:
+            return self._repaired(self.values(key.normal).astype(np.float32, copy=False), key.points)
+        at_rest = normal_repair.vertex_normals(self.mesh.points, self.mesh.corner_point)
+        moved = normal_repair.vertex_normals(key.points, self.mesh.corner_point)
+        return self._repaired(self.normals + (moved - at_rest)[self.point], key.points)
+
+
+def _stored_layers(mesh: Mesh) -> Iterator[Layer]:
+    """Yield the layers that a file can store."""
+    yield from replace(mesh, custom=[]).layers()
+    for key in mesh.shape_keys:
+        yield from (layer for layer in (key.normal, key.tangent) if layer is not None)
+
 
 _SOUP_NAME = 127
 """Maximum length of a surface name in mr02, in bytes without the terminating zero."""
@@ -163,12 +424,12 @@ class MeshBuilder:
             template = "{} holds no lightmap settings; left out those of {}"
             self.report.loss("lightmap-left-out", template, self.version, counted(lost, "surface", "surfaces"))
 
-    def weights(self) -> bone_weights.PointWeights | None:
+    def weights(self) -> PointWeights | None:
         if not self.document.bones:
             if self.mesh.joint_weights is not None:
                 self.report.loss("weights-without-bones", "its weights have no bones and were left out")
             return None
-        return bone_weights.quantised_weights(self.mesh, len(self.document.bones), self.report)
+        return quantised_weights(self.mesh, len(self.document.bones), self.report)
 
     def shapes(self, uv_place: int | None) -> list[Shape]:
         """Return the base shape and the shape keys, with tangent frames of all triangle vertices."""

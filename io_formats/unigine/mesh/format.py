@@ -1,4 +1,4 @@
-"""Data that a UNIGINE mesh can hold, and options of reading and writing one."""
+"""UNIGINE Mesh: names, capabilities, versions, options, and recognition by the magic number."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...core.capabilities import Capabilities
+from ...core.format import FileFormat, modules_of
 from ...core.options import EMBED_ANIMATION as EMBED_ANIMATION_NAME
 from ...core.options import IMPORT_CHOICES, MESH_FILES, Choice, Option, embeds_animation
-from ..options import ANIMATION_RATE, PROJECT_FOLDER, PROJECT_MATERIALS, TURN
+from ...core.recognition import Match, NearMiss
+from ..options import ANIMATION_RATE, PROJECT_FOLDER, PROJECT_MATERIALS, TURN, sniff_version
 
 CAPABILITIES = Capabilities(
     uv_layers=2,
@@ -85,3 +87,36 @@ EMBED_ANIMATION = Option(
 )
 
 EXPORT_OPTIONS: tuple[Option, ...] = (VERSION, MESH_FILES, IMPORT_CHOICES, TURN, EMBED_ANIMATION)
+
+
+UNIGINE_MESH = FileFormat(
+    name="unigine_mesh",
+    label="UNIGINE Mesh",
+    extensions=(".mesh", ".mesh_skinned"),
+    capabilities=CAPABILITIES,
+    modules=modules_of(__package__),
+    is_linked=True,
+    only_read=(".mesh_skinned",),
+    import_options=IMPORT_OPTIONS,
+    export_options=EXPORT_OPTIONS,
+)
+
+
+SOUP_VERSION = "mr02"
+SHORT_TANGENT_VERSION = "ms10"
+"""Version whose tangents store a sign byte instead of the component w."""
+SINGLE_TARGET_VERSION = "ms15"
+"""Version that stores only the base shape, without other morph targets."""
+STREAM_VERSIONS = ("ms10", "ms11", "ms12", "ms13")
+BLOCK_VERSIONS = ("ms14", "ms15", "sk10")
+READ_VERSIONS = (SOUP_VERSION, *STREAM_VERSIONS, *BLOCK_VERSIONS)
+WRITTEN_VERSIONS = (SOUP_VERSION, *STREAM_VERSIONS, "ms14", "ms15")
+ANIMATED_VERSIONS = ("ms10", "ms11", "ms12")
+"""Versions that can hold animations."""
+LIGHTMAP_VERSIONS = ("ms12", "ms13", "ms14", "ms15")
+SKINNED_VERSIONS = (*STREAM_VERSIONS, "ms14", "sk10")
+
+
+def sniff(head: bytes, size: int) -> Match | NearMiss:
+    """Return whether the file has the signature of a known version; a file of another version is a NearMiss."""
+    return sniff_version(head, READ_VERSIONS, {b"mr": "mesh", b"ms": "mesh", b"sk": "skinned mesh"})
