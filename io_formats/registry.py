@@ -13,7 +13,7 @@ from .core.recognition import Match, NearMiss, likely_text, signature_text
 from .mesh_serializer import format as mesh_serializer_format
 from .second_life import formats as second_life
 from .timbermesh import family as timbermesh_family
-from .unigine import formats as unigine
+from .unigine import family as unigine_family
 
 HEAD_SIZE = 4096
 """Number of bytes that ``sniff`` is given."""
@@ -40,7 +40,7 @@ def _external_families() -> Iterator[Family]:
 
 FAMILIES: tuple[Family, ...] = (
     timbermesh_family.FAMILY,
-    unigine.FAMILY,
+    unigine_family.FAMILY,
     second_life.FAMILY,
     mesh_serializer_format.FAMILY,
     *_external_families(),

@@ -1,4 +1,4 @@
-"""The UNIGINE formats, which share bones and frames."""
+"""The family of the UNIGINE formats, which share bones and frames."""
 
 from __future__ import annotations
 
