@@ -23,7 +23,7 @@ from meshferry.io_formats.core.scene import Node, Role, Scene
 from meshferry.io_formats.passes import lod_names
 from meshferry.io_formats.passes.join_meshes import join
 from meshferry.io_formats.second_life.avatar import skeletons
-from meshferry.io_formats.second_life.models.levels import LEVEL_LABELS
+from meshferry.io_formats.second_life.options import LEVEL_LABELS
 from meshferry.operators.families.second_life.starting_file import FILE, SCENE
 
 PHYSICS = (

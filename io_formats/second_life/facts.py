@@ -13,7 +13,7 @@ from .mesh.physics_block import Hulls, hulls_of
 from .mesh.reader import BLOCK_LABELS
 from .mesh.skin_block import SkinBlock, skin_of
 from .mesh.writer import block_sizes
-from .models.levels import LEVELS
+from .options import LEVELS
 
 Size = tuple[float, float, float]
 

@@ -14,8 +14,8 @@ from . import costs
 from .facts import DecodedAsset, decode_blocks
 from .mesh.document import Asset
 from .mesh.lod_block import Face
-from .models.levels import LEVELS
 from .models.models import models_of
+from .options import LEVELS
 
 CONVEX, HULLS, TRIANGLES = "CONVEX", "HULLS", "TRIANGLES"
 """Kinds of physics shapes: the base hull, the hulls in the model, or triangles."""

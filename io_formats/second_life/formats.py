@@ -11,38 +11,20 @@ from ..passes.lod_names import FILE_SUFFIXES
 from .animation import options as animation_options
 from .archive import options as archive_options
 from .options import (
+    _CAPABILITIES,
     COLLADA_IMPORT_OPTIONS,
     EXPORT_OPTIONS,
     IMPORT_OPTIONS,
     REQUEST_OPTIONS,
     UPLOAD_OPTIONS,
     VIEWER_FOLDER,
+    _knows_joint,
 )
 from .shape import options as shape_options
 
 if TYPE_CHECKING:
     from ..core.body_shapes import BodyShapes
 
-
-def _knows_joint(name: str) -> bool:
-    from .avatar import skeleton_table
-
-    return skeleton_table.canonical(name) is not None
-
-
-_CAPABILITIES = Capabilities(
-    uv_layers=1,
-    normals=True,
-    splits_vertices=True,
-    materials=True,
-    skeletons=True,
-    influences=4,
-    levels_of_detail=True,
-    surfaces=True,
-    physics=True,
-    lod_models=True,
-    knows_joint=_knows_joint,
-)
 
 SECOND_LIFE_MESH = FileFormat(
     name="second_life_mesh",

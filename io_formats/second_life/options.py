@@ -1,4 +1,4 @@
-"""Options for reading and writing Second Life models: meshes, bundles and upload sets.
+"""Options, levels of detail and capabilities that the formats of Second Life models share.
 
 Animations have separate options.
 """
@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ..core.capabilities import Capabilities
 from ..core.options import (
     FILES_AS_LEVELS,
     PARTNER_FILES,
@@ -168,3 +169,32 @@ KEEP_SIZE = Option(
 )
 
 UPLOAD_OPTIONS: tuple[Option, ...] = (*EXPORT_OPTIONS, TEXTURES, KEEP_SIZE)
+
+
+def _knows_joint(name: str) -> bool:
+    from .avatar import skeleton_table
+
+    return skeleton_table.canonical(name) is not None
+
+
+_CAPABILITIES = Capabilities(
+    uv_layers=1,
+    normals=True,
+    splits_vertices=True,
+    materials=True,
+    skeletons=True,
+    influences=4,
+    levels_of_detail=True,
+    surfaces=True,
+    physics=True,
+    lod_models=True,
+    knows_joint=_knows_joint,
+)
+
+
+LEVELS = ("high_lod", "medium_lod", "low_lod", "lowest_lod")
+"""Names of the levels of detail, the finest (``lod`` 0) first."""
+
+LEVEL_LABELS = ("High", "Medium", "Low", "Lowest")
+LEVEL_TEXTS = ("high level", "medium level", "low level", "lowest level")
+"""Names of the levels in sentences, in the same order."""

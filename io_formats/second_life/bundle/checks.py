@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from ...core.messages import Message, Report, Text, error, listed, warning
 from ..llsd_binary import as_integer
 from ..mesh.checks import asset_findings
-from ..models.levels import LEVELS
 from ..models.models import models_of
+from ..options import LEVELS
 from ..rules import rules
 from ..rules.rules import check_models
 from . import scene_mapping

@@ -18,8 +18,8 @@ from ..mesh.asset_builder import BuiltAsset, material_list
 from ..mesh.document import BLOCKS, Asset
 from ..mesh.scene_builder import SceneBuilder
 from ..mesh.scene_mapping import assets_of, submodel_suffix
-from ..models.levels import LEVELS
 from ..models.models import Model, models_of
+from ..options import LEVELS
 from .document import Bundle
 from .instances import BundleMaterial, Instance, bundle_of, instances_of
 

@@ -16,7 +16,7 @@ from ...core.scene import FloatArray
 from ...geometry.transforms import Matrix
 from ...passes.lod_names import LEVEL_SUFFIXES, PHYSICS_SUFFIX, parse
 from ..models.faces import MOST_FACES
-from ..models.levels import LEVEL_LABELS
+from ..options import LEVEL_LABELS
 from .document import Collada, Geometry, Instance
 
 DEFAULT_PHYSICS = "default_physics_shape"

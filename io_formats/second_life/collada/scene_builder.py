@@ -22,8 +22,7 @@ from ...encodings.quantization import srgb_to_linear
 from ...geometry.transforms import Matrix, matrices_to_quaternions, matrix_of_linear
 from ...passes.flatten import moved
 from ...passes.lod_names import LEVEL_SUFFIXES, PHYSICS_SUFFIX
-from ..models.levels import LEVEL_LABELS
-from ..options import APPLY_UNIT, COLLADA_IMPORT_OPTIONS
+from ..options import APPLY_UNIT, COLLADA_IMPORT_OPTIONS, LEVEL_LABELS
 from . import oddities
 from .bind_space import asset_matrix
 from .document import Collada, Instance, Material, Node

@@ -19,10 +19,10 @@ from ..avatar.rigging import Rig
 from ..avatar.skins import rows_of
 from ..models import hull_points
 from ..models.faces import FaceArrays
-from ..models.levels import LEVELS
 from ..models.models import Model, SubmodelId
 from ..models.prepared import Prepared
 from ..models.unit_cube import UnitCube
+from ..options import LEVELS
 from . import lod_block, physics_block, skin_block
 from .document import BLOCKS, Asset
 from .lod_block import Face

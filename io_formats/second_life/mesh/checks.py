@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from ...core.messages import Message, Text, error, warning
 from ..llsd_binary import as_integer
 from ..models.faces import MOST_FACES
-from ..models.levels import LEVEL_LABELS, LEVEL_TEXTS, LEVELS
 from ..models.models import models_of
+from ..options import LEVEL_LABELS, LEVEL_TEXTS, LEVELS
 from ..rules import rules
 from ..rules.rules import check_models
 from . import scene_mapping

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...core.messages import Message, Text
-from ..models.levels import LEVELS
+from ..options import LEVELS
 
 BLOCKS = ("skin", "physics_convex", *reversed(LEVELS), "physics_mesh")
 """The blocks, in the order in which the viewer writes them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.errors import FormatError
-from ..models.levels import LEVELS
+from ..options import LEVELS
 from .container import Inflater, asset_inflater, take_apart
 from .document import Asset
 

@@ -26,9 +26,8 @@ from ..avatar.skeletons import bound_skeleton
 from ..avatar.skins import Binding, binding_of
 from ..llsd_binary import as_integer
 from ..models.faces import OFF_ONE
-from ..models.levels import LEVEL_LABELS, LEVELS
 from ..models.models import SubmodelId
-from ..options import IMPORT_OPTIONS, JOINTS, REST, SIZE
+from ..options import IMPORT_OPTIONS, JOINTS, LEVEL_LABELS, LEVELS, REST, SIZE
 from ..rules.degenerates import degenerate_triangles
 from .document import BLOCKS, OLD_PHYSICS_MESH, Asset
 from .lod_block import Face, faces_of

@@ -6,7 +6,7 @@ import re
 
 from ...core.recognition import Match, NearMiss
 from ..llsd_binary import first_pairs
-from ..models.levels import LEVELS
+from ..options import LEVELS
 
 PREFIX = b"<? LLSD/Binary ?>"
 _PREFIX = re.compile(re.escape(PREFIX) + rb"\s*")

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from ...core.messages import Text
 from ...core.scene import Mesh, Node, PassThrough, Role, Scene, Skeleton
-from .levels import LEVEL_TEXTS, LEVELS
+from ..options import LEVEL_TEXTS, LEVELS
 
 
 @dataclass(frozen=True)

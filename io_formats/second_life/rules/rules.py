@@ -12,9 +12,9 @@ from ...core.scene import Layer, Mesh, Node, Role, Scene
 from ..models.equal_models import findings_once
 from ..models.faces import MOST_FACES, MOST_VERTICES, material_text
 from ..models.hull_points import MOST_HULLS, MOST_POINTS
-from ..models.levels import LEVEL_LABELS, LEVELS
 from ..models.models import Model, models_of
 from ..models.unit_cube import box_of, is_as_imported, unit_cube_of
+from ..options import LEVEL_LABELS, LEVELS
 from .bone_rules import BoneRules
 from .checked_model import CheckedModel, Flags
 from .degenerates import degenerate_triangles

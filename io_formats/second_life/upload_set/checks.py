@@ -11,9 +11,9 @@ from ...core.messages import Message, Report, Text, counted, listed, of_kind, wa
 from ...core.scene import Mesh, Scene
 from ..models.equal_models import findings_once
 from ..models.faces import MOST_FACES
-from ..models.levels import LEVEL_TEXTS
 from ..models.models import Model, models_of
 from ..models.unit_cube import box_of, is_as_imported, unit_cube_of
+from ..options import LEVEL_TEXTS
 from ..rules import rules
 from ..rules.degenerates import degenerate_triangles
 from .document import SUFFIXES, Instance, UploadSet

@@ -21,10 +21,9 @@ from ..avatar.joint_positions import ADVISED, millimetres
 from ..avatar.rigging import Rig
 from ..models.equal_models import first_equal
 from ..models.faces import MOST_FACES, FaceArrays, faces_of
-from ..models.levels import LEVEL_LABELS
 from ..models.models import Model, models_of
 from ..models.unit_cube import exact_matrix_of, settled
-from ..options import JOINT_POSITIONS, KEEP_SIZE, MANY_MATERIALS, TEXTURES, UPLOAD_OPTIONS
+from ..options import JOINT_POSITIONS, KEEP_SIZE, LEVEL_LABELS, MANY_MATERIALS, TEXTURES, UPLOAD_OPTIONS
 from . import names
 from .document import SUFFIXES, ColladaFile, Instance, UploadSet
 from .geometry import box_of, geometry_of, skin_of, tree_of

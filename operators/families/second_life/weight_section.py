@@ -9,7 +9,7 @@ from ....blender_data.exporting.models.model_objects import ModelObjects
 from ....blender_data.translation_context import CONTEXT
 from ....io_formats.second_life import costs, figures
 from ....io_formats.second_life.avatar.skeleton_table import MOST_JOINTS
-from ....io_formats.second_life.models.levels import LEVEL_LABELS
+from ....io_formats.second_life.options import LEVEL_LABELS
 from ...translations import iface_
 from .exporters import object_counts
 from .objects import subject_of

@@ -19,7 +19,7 @@ from ....io_formats.core.messages import Text
 from ....io_formats.passes import lod_names
 from ....io_formats.second_life import costs, figures
 from ....io_formats.second_life.formats import SECOND_LIFE_BUNDLE, SECOND_LIFE_MESH
-from ....io_formats.second_life.models.levels import LEVELS
+from ....io_formats.second_life.options import LEVELS
 from ...exporting.export_base import read_files
 from ...layouts import requires
 from ...option_properties import to_export_options, values_for

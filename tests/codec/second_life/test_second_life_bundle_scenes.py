@@ -18,8 +18,8 @@ from meshferry.io_formats.core.errors import ExportError, FormatError
 from meshferry.io_formats.second_life.avatar import skeletons
 from meshferry.io_formats.second_life.bundle.instances import Instance, bundle_of
 from meshferry.io_formats.second_life.formats import SECOND_LIFE_BUNDLE
-from meshferry.io_formats.second_life.models.levels import LEVELS
 from meshferry.io_formats.second_life.models.models import SubmodelId, models_of
+from meshferry.io_formats.second_life.options import LEVELS
 
 SAMPLE = "synthetic/synth_scene.slm"
 Array = np.ndarray[Any, Any]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from meshferry.io_formats.second_life import costs
-from meshferry.io_formats.second_life.models.levels import LEVELS
+from meshferry.io_formats.second_life.options import LEVELS
 
 
 def test_every_sample_costs_what_is_expected(samples: Path) -> None:

@@ -16,8 +16,8 @@ from meshferry.io_formats.core import scene as sc
 from meshferry.io_formats.core.errors import ExportError, FormatError
 from meshferry.io_formats.second_life.formats import SECOND_LIFE_MESH
 from meshferry.io_formats.second_life.mesh import scene_mapping
-from meshferry.io_formats.second_life.models.levels import LEVELS
 from meshferry.io_formats.second_life.models.models import models_of
+from meshferry.io_formats.second_life.options import LEVELS
 
 FOLDER = SAMPLES / "secondlife"
 FACTS: dict[str, Any] = (
