@@ -19,8 +19,9 @@ import numpy.typing as npt
 from meshferry.io_formats.api import write_scene
 from meshferry.io_formats.core.scene import Clip, Keys, KeyTrack, Playback, Scene
 from meshferry.io_formats.geometry.transforms import continuous_rotations, matrices_to_quaternions
-from meshferry.io_formats.second_life.avatar import avatar_space, skeleton_table, skeletons
+from meshferry.io_formats.second_life.avatar import skeleton_table, skeletons
 from meshferry.io_formats.second_life.formats import SECOND_LIFE_ANIMATION
+from meshferry.io_formats.second_life.models import space
 
 Floats = npt.NDArray[np.float64]
 
@@ -159,7 +160,7 @@ def dance() -> Scene:
     duration = PLAYBACK.loop_out
     times = np.linspace(0, duration, round(duration * KEYS_PER_SECOND) + 1)
     turns, pelvis = motion(times * BEATS_PER_SECOND)
-    to_blender = avatar_space.TO_BLENDER[:3, :3]
+    to_blender = space.TO_BLENDER[:3, :3]
     clip = Clip("dance", 0.0, 0, duration=duration, playback=PLAYBACK)
     for name in sorted(turns, key=names.index):
         rotations = continuous_rotations(matrices_to_quaternions(to_blender @ turns[name] @ to_blender.T))

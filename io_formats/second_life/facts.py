@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 
 from ..core.messages import Message, Report, Text
 from .avatar.skins import size_at_rest
-from .costs import download_weight
 from .mesh.document import Asset
-from .mesh.lod_block import Face, faces_of
-from .mesh.physics_block import Hulls, hulls_of
 from .mesh.reader import BLOCK_LABELS
-from .mesh.skin_block import SkinBlock, skin_of
 from .mesh.writer import block_sizes
+from .models.costs import download_weight
+from .models.level_block import Face, faces_of
+from .models.physics_block import Hulls, hulls_of
+from .models.skin_block import SkinBlock, skin_of
 from .options import LEVELS
 
 Size = tuple[float, float, float]

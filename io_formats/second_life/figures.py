@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.scene import Scene
-from . import costs
 from .facts import DecodedAsset, decode_blocks
 from .mesh.document import Asset
-from .mesh.lod_block import Face
+from .models import costs
+from .models.level_block import Face
 from .models.models import models_of
 from .options import LEVELS
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ...core.messages import counted
 from ...core.scene import Clip, Keys, KeyTrack, Playback, Scene
-from ..avatar import avatar_space, skeleton_table, skeletons
+from ..avatar import skeleton_table, skeletons
+from ..models import space
 from . import writer
 from .document import JointKeys, SecondLifeAnimation, decode_text
 from .keys import curves
@@ -55,7 +56,7 @@ def _rotations(document: SecondLifeAnimation, keys: JointKeys) -> Keys | None:
         return None
     curve = curves.rotation_keys(document, keys)
     values = curve.values.copy()
-    values[:, 1:] = values[:, 1:] @ avatar_space.TO_BLENDER[:3, :3].T
+    values[:, 1:] = values[:, 1:] @ space.TO_BLENDER[:3, :3].T
     return Keys(curve.times, values)
 
 
@@ -63,7 +64,7 @@ def _positions(document: SecondLifeAnimation, keys: JointKeys) -> Keys | None:
     if not len(keys.position):
         return None
     curve = curves.position_keys(document, keys)
-    return Keys(curve.times, curve.values @ avatar_space.TO_BLENDER[:3, :3].T)
+    return Keys(curve.times, curve.values @ space.TO_BLENDER[:3, :3].T)
 
 
 def _playback(document: SecondLifeAnimation, joints: dict[str, JointKeys]) -> Playback:

@@ -14,8 +14,8 @@ from ...core.placement import EncodedPicture, PlacedModel
 from ...core.scene import Layer, Mesh, Node, Scene
 from ...geometry.normals import repair
 from ..mesh import reader as mesh_reader
-from ..mesh.lod_block import faces_of as faces_of_level
 from ..mesh.scene_builder import mesh_of_faces
+from ..models.level_block import faces_of as faces_of_level
 from ..prims.face_mesh import UV_NAME, mesh_of
 from ..prims.planar_mapping import planar_uvs
 from ..prims.prim import face_count, faces_of

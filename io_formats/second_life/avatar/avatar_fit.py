@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from ...core.errors import MeshferryError
 from ...core.messages import Text, listed
-from . import avatar_space, skeleton_table, skeletons
+from ..models import space
+from . import skeleton_table, skeletons
 
 Array = npt.NDArray[np.float64]
 
@@ -73,7 +74,7 @@ def avatar_axes(heads: Mapping[str, Array]) -> Array:
 
 def standard_heads() -> dict[str, Array]:
     """Return the position of each joint of the standard avatar, (3,)."""
-    turn = avatar_space.TO_BLENDER[:3, :3]
+    turn = space.TO_BLENDER[:3, :3]
     return {name: turn @ matrix[:3, 3] for name, matrix in skeleton_table.rest_matrices().items()}
 
 
@@ -135,7 +136,7 @@ def joint_ends(heads: Mapping[str, Array]) -> dict[str, Array]:
         if child is not None and np.linalg.norm(heads[child] - head) > 0:
             found[name] = heads[child]
         else:
-            end = avatar_space.TO_BLENDER[:3, :3] @ skeleton_table.table()[name].end
+            end = space.TO_BLENDER[:3, :3] @ skeleton_table.table()[name].end
             found[name] = head + linear @ turns[name] @ end
     return found
 

@@ -15,7 +15,8 @@ import numpy as np
 
 from ...core.messages import Report, Text, counted, joined
 from ...core.scene import Skin
-from . import avatar_space, skeleton_table
+from ..models import space
+from . import skeleton_table
 from .skeleton_table import Matrix
 from .skeletons import rest_worlds
 from .skins import rests_of
@@ -178,7 +179,7 @@ def _imported_rests(skin: Skin, turn: Matrix) -> Matrix:
     """Return the rest matrices of the joints of an imported binding, (n, 4, 4), in avatar space."""
     # The import also converted the local axes of joints to Blender's, which TO_AVATAR reverts; ``turn`` reverts the
     # space.
-    inverse_bind = avatar_space.TO_AVATAR @ skin.inverse_bind @ np.linalg.inv(turn)
+    inverse_bind = space.TO_AVATAR @ skin.inverse_bind @ np.linalg.inv(turn)
     positions = None if skin.joint_positions is None else skin.joint_positions @ turn[:3, :3].T
     # For a joint of a damaged file whose matrix cannot be used, the import stored the identity.
     usable = np.abs(skin.inverse_bind - np.identity(4)).max(axis=(1, 2)) > _DAMAGED

@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from ...core.scene import Skeleton
 from ...geometry.transforms import matrix_of_transform, similarity
-from . import avatar_fit, avatar_space, bone_tables, skeleton_table
+from ..models import space
+from . import avatar_fit, bone_tables, skeleton_table
 from .bone_tables import BoneTable
 from .rigging import facing, world_matrices
 
@@ -85,7 +86,7 @@ def rig_joints(skeleton: Skeleton, *, fit: bool = True) -> RigJoints:
     heads = {joint: rest[number, :3, 3] for joint, number in bones.items()}
     to_blender = avatar_fit.avatar_axes(heads).T  # Blender's axes, in which the avatar faces -Y
     heads = {joint: to_blender @ head for joint, head in heads.items()}
-    to_avatar = avatar_space.TO_AVATAR[:3, :3]
+    to_avatar = space.TO_AVATAR[:3, :3]
     return RigJoints(
         bones,
         to_avatar @ to_blender,
@@ -134,7 +135,7 @@ def _turn_and_size(skeleton: Skeleton, bones: dict[str, int], rest: Floats) -> t
         rest[[bones[name] for name in names], :3, 3],
         [index.get(parent, -1) for parent in parents],
     )
-    return avatar_space.TO_AVATAR[:3, :3] @ turn.T, 1 / scale
+    return space.TO_AVATAR[:3, :3] @ turn.T, 1 / scale
 
 
 def _replaced(bones: dict[str, int], turn: Floats, rest: Floats, size: float) -> list[str]:

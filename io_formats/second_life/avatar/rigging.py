@@ -19,9 +19,10 @@ from ...core.messages import Report
 from ...core.scene import Joint, Skeleton, Skin
 from ...geometry import hierarchy
 from ...geometry.transforms import Matrix, matrix_of_transform
+from ..models import space
 from ..models.faces import FaceArrays
 from ..options import JOINT_POSITIONS, LOCK_SCALE
-from . import avatar_space, skeleton_table
+from . import skeleton_table
 from .joint_positions import JointPositions, position_of_unknown, report_offsets
 from .skeleton_table import MOST_JOINTS
 
@@ -93,7 +94,7 @@ def facing(skeleton: Skeleton) -> Matrix:
         known = skeleton_table.canonical(joint.name)
         if known is not None:
             heads.setdefault(known, world[:3, 3])
-    return avatar_space.facing_of(heads)
+    return space.facing_of(heads)
 
 
 def used_joints(faces: Iterable[FaceArrays], joint_count: int, name: str = "") -> tuple[list[int], int]:
@@ -214,7 +215,7 @@ def rig_as_imported(skeleton: Skeleton, skin: Skin, used: Sequence[int]) -> Rig 
     )
     if any(index[number] < 0 for number in used):
         return None
-    inverse_bind = avatar_space.to_avatar(skin.inverse_bind)
+    inverse_bind = space.to_avatar(skin.inverse_bind)
     positions = skin.joint_positions
     alternative = skin.alt_inverse_bind
     return Rig(
@@ -222,11 +223,11 @@ def rig_as_imported(skeleton: Skeleton, skin: Skin, used: Sequence[int]) -> Rig 
         np.asarray(np.linalg.pinv(inverse_bind), np.float64),
         inverse_bind,
         index,
-        joint_positions=None if positions is None else positions @ avatar_space.TO_AVATAR[:3, :3].T,
+        joint_positions=None if positions is None else positions @ space.TO_AVATAR[:3, :3].T,
         pelvis_offset=float(skin.pelvis_offset or 0.0),
         lock_scale=skin.lock_scale,
-        bind_shape=avatar_space.to_avatar(skin.bind_shape),
-        given_alternative=None if alternative is None else avatar_space.to_avatar(np.asarray(alternative, np.float64)),
+        bind_shape=space.to_avatar(skin.bind_shape),
+        given_alternative=None if alternative is None else space.to_avatar(np.asarray(alternative, np.float64)),
     )
 
 

@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from ...core.scene import Joint, Skeleton
 from ...geometry.transforms import matrices_to_quaternions
-from . import automatic_weights, avatar_space, bone_axes, skeleton_table
+from ..models import space
+from . import automatic_weights, bone_axes, skeleton_table
 from .skeleton_table import Matrix, TableJoint
 
 COLLISION_GROUP = "Collision Volumes"
@@ -94,7 +95,7 @@ def bound_skeleton(
     place.update((joint, len(names) + number) for number, joint in enumerate(unknown))
     for joint, number in unknown.items():
         above = place.get((parents or {}).get(joint, skeleton_table.ROOT), place.get(skeleton_table.ROOT, -1))
-        head = avatar_space.TO_BLENDER[:3, :3] @ rests[number, :3, 3]
+        head = space.TO_BLENDER[:3, :3] @ rests[number, :3, 3]
         skeleton.joints.append(Joint(joint, above, _three(head), group=UNKNOWN_GROUP, automatic_weights=False))
     heads = _heads(skeleton)
     for added in skeleton.joints[len(names) :]:
@@ -151,17 +152,17 @@ def skeleton_of(
             local[:3, 3] = joint.position
         rotation, scale = (1.0, 0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
         if not joint.is_bone:
-            rotation, scale = _rotation_and_scale(avatar_space.to_blender(local))
+            rotation, scale = _rotation_and_scale(space.to_blender(local))
         tail, up = bone_axes.drawn_axes(known, _end(joint, worlds, place))
         joints.append(
             Joint(
                 (given_names or {}).get(known, known),
                 parent,
-                _three(avatar_space.TO_BLENDER[:3, :3] @ local[:3, 3]),
+                _three(space.TO_BLENDER[:3, :3] @ local[:3, 3]),
                 rotation,
                 scale,
-                tail=_three(avatar_space.TO_BLENDER[:3, :3] @ tail),
-                up=None if up is None else _three(avatar_space.TO_BLENDER[:3, :3] @ up),
+                tail=_three(space.TO_BLENDER[:3, :3] @ tail),
+                up=None if up is None else _three(space.TO_BLENDER[:3, :3] @ up),
                 group=_group(joint),
                 automatic_weights=automatic_weights.is_chosen(joint, weighted),
                 aliases=skeleton_table.aliases()[known],

@@ -16,8 +16,9 @@ import numpy.typing as npt
 
 from ...core.messages import Report, counted, listed
 from ...core.scene import Skin
-from ..mesh.skin_block import SkinBlock
-from . import avatar_space, skeleton_table
+from ..models import space
+from ..models.skin_block import SkinBlock
+from . import skeleton_table
 from .skeleton_table import MOST_JOINTS, Matrix
 from .skeletons import rest_worlds
 
@@ -91,14 +92,14 @@ def binding_of(block: SkinBlock, report: Report, *, is_aligned: bool = False) ->
         report.change("unknown-joints-follow-root", template, number, skeleton_table.ROOT, listed(unknown))
     skin = Skin(
         list(block.joint_names),
-        avatar_space.to_blender(inverse_bind),
-        avatar_space.to_blender(bind_shape),
-        joint_positions=None if positions is None else positions @ avatar_space.TO_BLENDER[:3, :3].T,
+        space.to_blender(inverse_bind),
+        space.to_blender(bind_shape),
+        joint_positions=None if positions is None else positions @ space.TO_BLENDER[:3, :3].T,
         is_aligned=is_aligned,
         differs_from_rest=_has_other_axes(known, rests, block.usable),
     )
     if alternative is not None:
-        skin.alt_inverse_bind = avatar_space.to_blender(alternative)
+        skin.alt_inverse_bind = space.to_blender(alternative)
         skin.pelvis_offset, skin.lock_scale = block.pelvis_offset, block.lock_scale
     return Binding(rests, place, skin)
 

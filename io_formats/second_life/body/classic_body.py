@@ -16,8 +16,9 @@ from ...core.errors import FormatError
 from ...core.messages import listed
 from ...core.scene import Layer, Material, Mesh, Node, Scene, ShapeKey, Skeleton
 from ...disk.special_files import read_bytes
-from ..avatar import avatar_space, skeleton_table
+from ..avatar import skeleton_table
 from ..avatar.skeletons import avatar_skeleton
+from ..models import space
 from . import linden_mesh
 from .linden_mesh import LindenMesh
 from .parts import FILES, PARTS, Part, morphs_of
@@ -109,15 +110,15 @@ def _mesh(part: Part, found: LindenMesh, skeleton: Skeleton) -> Mesh:
         if name in found.morphs:
             moved = points.copy()
             np.add.at(moved, found.morphs[name].vertices, found.morphs[name].positions)
-            keys.append(ShapeKey(name, avatar_space.BASIS.vectors(moved)))
+            keys.append(ShapeKey(name, space.BASIS.vectors(moved)))
     a, b, c = found.triangles.T
     triangles = found.triangles[(a != b) & (b != c) & (c != a)]
     return Mesh(
-        avatar_space.BASIS.vectors(points),
+        space.BASIS.vectors(points),
         triangles.reshape(-1).astype(np.int32),
         np.zeros(len(triangles), np.int32),
         [part.material],
-        normal=Layer("Normal", avatar_space.BASIS.vectors(found.normals)),
+        normal=Layer("Normal", space.BASIS.vectors(found.normals)),
         uvs=[Layer("UVMap", found.uvs)],
         joint_indices=indices.astype(np.int32),
         joint_weights=weights.astype(np.float32),
@@ -134,7 +135,7 @@ def mannequin() -> Scene:
     with file.open("rb") as stream, np.load(stream) as stored:
         quads, joints = stored["quads"].astype(np.int32), [place[name] for name in stored["joints"].tolist()]
         mesh = Mesh(
-            avatar_space.BASIS.vectors(stored["points"]),
+            space.BASIS.vectors(stored["points"]),
             quads[:, [0, 1, 2, 0, 2, 3]].reshape(-1),
             np.zeros(2 * len(quads), np.int32),
             [MANNEQUIN],

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...core.messages import Message, Report, Text, error, listed, warning
-from ..llsd_binary import as_integer
 from ..mesh.checks import asset_findings
+from ..models.llsd import as_integer
 from ..models.models import models_of
 from ..options import LEVELS
 from ..rules import rules

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.messages import Report
-from ..llsd_arrays import as_reals, singles
-from ..llsd_binary import as_integer, encoded, sorted_map
+from ..models.llsd import as_integer, encoded, sorted_map
+from ..models.llsd_arrays import as_reals, singles
 from .document import INSTANCES, VERSION, Bundle
 
 _MOST = 512

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...core.recognition import Match
-from ..llsd_binary import first_pairs
+from ..models.llsd import first_pairs
 from .document import INSTANCES, MESHES
 
 

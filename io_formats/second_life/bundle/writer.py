@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ...core.format import OutputFile
-from ..llsd_binary import RawString, sorted_map
-from ..llsd_binary import write as write_value
 from ..mesh.writer import write as write_asset
+from ..models.llsd import RawString, sorted_map
+from ..models.llsd import write as write_value
 from .document import MESHES, Bundle
 
 _LONGEST_HEADER = 1 << 20

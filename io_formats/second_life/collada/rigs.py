@@ -13,12 +13,13 @@ from ...core.scene import AnyArray, FloatArray, IntArray, Joint, Layer, Mesh, Sk
 from ...core.scene import Skin as SceneSkin
 from ...geometry.normals import unit
 from ...geometry.transforms import Matrix, matrices_to_quaternions
-from ..avatar import avatar_space, skeleton_table
+from ..avatar import skeleton_table
 from ..avatar.joint_positions import MOVED, millimetres
 from ..avatar.skeletons import bound_skeleton
 from ..avatar.skins import binding_of, rows_of
-from ..mesh.skin_block import SkinBlock
+from ..models import space
 from ..models.faces import strongest
+from ..models.skin_block import SkinBlock
 from ..options import JOINTS, REST
 from .bind_space import BindSpace, asset_matrix, bind_space
 from .document import Collada, Node, Skin
@@ -60,7 +61,7 @@ class Rig:
         self.space: BindSpace = bind_space(
             {joint: self.binds[joint] for joint in self.known if joint in self.binds}, asset_matrix(document)
         )
-        self.turn = avatar_space.TO_BLENDER if self.known else np.identity(4)
+        self.turn = space.TO_BLENDER if self.known else np.identity(4)
         """Rotation from avatar space to Blender's; the identity for a rig of another kind, which keeps its facing
         direction."""
         self.rests = {joint: self._rest(bind) for joint, bind in self.binds.items()}

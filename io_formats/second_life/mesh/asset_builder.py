@@ -14,19 +14,17 @@ from ...core.messages import Report
 from ...core.scene import FloatArray, Node
 from ...encodings.quantization import dequantise, quantise, quantise_normals
 from ...geometry.transforms import Matrix
-from .. import llsd_arrays
 from ..avatar.rigging import Rig
 from ..avatar.skins import rows_of
-from ..models import hull_points
+from ..models import level_block, llsd_arrays, physics_block, skin_block
 from ..models.faces import FaceArrays
+from ..models.level_block import Face
 from ..models.models import Model, SubmodelId
+from ..models.physics_block import Hulls
 from ..models.prepared import Prepared
 from ..models.unit_cube import UnitCube
 from ..options import LEVELS
-from . import lod_block, physics_block, skin_block
 from .document import BLOCKS, Asset
-from .lod_block import Face
-from .physics_block import Hulls
 
 _FULL = 65535
 _UNNAMED = re.compile(r"_face_\d+$|^$")
@@ -93,13 +91,13 @@ class _Builder:
             if faces is None:
                 continue
             if id(faces) not in encoded:
-                encoded[id(faces)] = lod_block.block_of(self.level([faces[number] for number in self.faces]))
+                encoded[id(faces)] = level_block.block_of(self.level([faces[number] for number in self.faces]))
             blocks[level] = encoded[id(faces)]
         physics = prepared.physics
         if physics is not None and (self.as_imported or keeps_physics or not hulls.hulls):
             chosen = [physics[number] for number in self.faces]
             if any(not face.is_empty for face in chosen):
-                blocks["physics_mesh"] = lod_block.block_of(self.level(chosen, is_physics=True))
+                blocks["physics_mesh"] = level_block.block_of(self.level(chosen, is_physics=True))
         header: dict[str, Any] = {}
         kept = self.model.finest.pass_through
         if number:
@@ -125,7 +123,7 @@ class _Builder:
 
     def face(self, face: FaceArrays, points: FloatArray, shared: Matrix, is_physics: bool) -> Face:
         if face.is_empty:
-            return lod_block.empty_face()
+            return level_block.empty_face()
         domain = self.kept_range(face.surface.position_domain if face.surface else None, points)
         if domain is None:
             domain = shared
@@ -194,10 +192,10 @@ class _Builder:
     def hulls(self) -> Hulls:
         """Return the hulls of the model, quantised over one range."""
         nodes = self.model.hulls
-        if len(nodes) > hull_points.MOST_HULLS:
+        if len(nodes) > physics_block.MOST_HULLS:
             template = "{} hulls, but at most {} are possible; the others were left out"
-            self.report.loss("too-many-hulls", template, len(nodes), hull_points.MOST_HULLS)
-            nodes = nodes[: hull_points.MOST_HULLS]
+            self.report.loss("too-many-hulls", template, len(nodes), physics_block.MOST_HULLS)
+            nodes = nodes[: physics_block.MOST_HULLS]
         points = [self.hull_points(node) for node in nodes]
         base = self.model.base_hull
         base_points = None if base is None else self.hull_points(base)
@@ -215,17 +213,17 @@ class _Builder:
         points = self.unit_cube.normalised(node.mesh.points if node.mesh is not None else np.zeros((0, 3)))
         if not np.isfinite(points).all():
             raise ExportError("{}: it has points that are NaN or infinite; delete or correct them", node.name)
-        if self.as_imported and len(points) <= hull_points.MOST_POINTS:
+        if self.as_imported and len(points) <= physics_block.MOST_POINTS:
             return points
         different = len(np.unique(points, axis=0))
-        few = hull_points.outermost_points(points)
-        if different > hull_points.MOST_POINTS:
+        few = physics_block.outermost_points(points)
+        if different > physics_block.MOST_POINTS:
             self.report.loss(
                 "hull-with-too-many-vertices",
                 "hull '{}' has {:,} points, at most {} are possible; the {} outermost were kept",
                 node.name,
                 different,
-                hull_points.MOST_POINTS,
+                physics_block.MOST_POINTS,
                 len(few),
             )
         return few
@@ -243,10 +241,10 @@ class _Builder:
         level.
         """
         if hulls.hulls:
-            source = np.concatenate([self.hull_points(node) for node in self.model.hulls[: hull_points.MOST_HULLS]])
+            source = np.concatenate([self.hull_points(node) for node in self.model.hulls[: physics_block.MOST_HULLS]])
         else:
             source = self.base_source([self.prepared.physics, levels[2], levels[1], levels[0]])
-        points = hull_points.outermost_points(source, hull_points.BASE_POINTS)
+        points = physics_block.outermost_points(source, physics_block.BASE_POINTS)
         if not hulls.hulls:
             hulls.domain = llsd_arrays.bounds(points)
         hulls.base = quantise(points, hulls.domain)

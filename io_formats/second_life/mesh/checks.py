@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...core.messages import Message, Text, error, warning
-from ..llsd_binary import as_integer
 from ..models.faces import MOST_FACES
+from ..models.llsd import as_integer
 from ..models.models import models_of
+from ..models.physics_block import hulls_of
 from ..options import LEVEL_LABELS, LEVEL_TEXTS, LEVELS
 from ..rules import rules
 from ..rules.rules import check_models
 from . import scene_mapping
 from .document import Asset
-from .physics_block import hulls_of
 from .writer import LONGEST_HEADER
 
 check_scene = rules.check_native_scene

@@ -9,8 +9,8 @@ from typing import Any
 
 from ...core.errors import FormatError, UnsupportedFormatError
 from ...core.messages import Report, Text
-from ..llsd_binary import Allowance, as_integer
-from ..llsd_binary import read as read_value
+from ..models.llsd import Allowance, as_integer
+from ..models.llsd import read as read_value
 from .document import BLOCKS, OLD_PHYSICS_MESH, Asset
 from .sniffing import prefix_size
 

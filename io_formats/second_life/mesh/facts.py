@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import facts as shared
-from ..llsd_binary import as_integer
+from ..models.llsd import as_integer
 from .document import Asset
 
 

@@ -21,19 +21,19 @@ from ...geometry.normals import repair
 from ...geometry.transforms import Matrix, matrices_to_quaternions, matrix_of_transform
 from ...passes.flatten import moved
 from ...passes.lod_names import LEVEL_SUFFIXES, PHYSICS_SUFFIX
-from ..avatar import avatar_space
 from ..avatar.skeletons import bound_skeleton
 from ..avatar.skins import Binding, binding_of
-from ..llsd_binary import as_integer
+from ..models import space
 from ..models.faces import OFF_ONE
+from ..models.level_block import Face, faces_of
+from ..models.llsd import as_integer
 from ..models.models import SubmodelId
+from ..models.physics_block import hulls_of
+from ..models.skin_block import skin_of
 from ..options import IMPORT_OPTIONS, JOINTS, LEVEL_LABELS, LEVELS, REST, SIZE
 from ..rules.degenerates import degenerate_triangles
 from .document import BLOCKS, OLD_PHYSICS_MESH, Asset
-from .lod_block import Face, faces_of
-from .physics_block import hulls_of
 from .reader import BLOCK_LABELS
-from .skin_block import skin_of
 
 UV_NAME = "UVMap"
 _OWN_KEYS = {*BLOCKS, OLD_PHYSICS_MESH, "material_list", "submodel_id"}
@@ -184,7 +184,7 @@ class _Model:
     def place_of(self, levels: Sequence[tuple[int, list[Face]]], transform: Matrix | None) -> Place:
         """Return the transform of the unit cube: from the binding, ``transform``, or the size in file or option."""
         if self.rig is not None:
-            matrix = avatar_space.to_blender(self.rig.binding.mesh_place)
+            matrix = space.to_blender(self.rig.binding.mesh_place)
         elif transform is not None:
             matrix = transform
         else:
@@ -234,7 +234,7 @@ class _Model:
     def in_place(self, mesh: sc.Mesh) -> sc.Mesh:
         """Apply the baked part of the model's transform to a mesh; a rigged mesh is converted from avatar space."""
         if self.rig is not None:
-            mesh = avatar_space.turned_mesh(mesh)
+            mesh = space.turned_mesh(mesh)
         if self.place.baked is None:
             return mesh
         for surface in mesh.surfaces:

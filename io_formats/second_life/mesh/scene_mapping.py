@@ -11,8 +11,7 @@ import numpy as np
 from ...core.errors import ExportError
 from ...core.messages import Report, listed
 from ...core.scene import Scene
-from ..models.equal_models import first_equal
-from ..models.models import Model, models_of
+from ..models.models import Model, first_equal, models_of
 from ..models.prepared import Prepared, prepare, submodel_count
 from ..models.unit_cube import settled, unit_cube_of
 from .asset_builder import BuiltAsset, build

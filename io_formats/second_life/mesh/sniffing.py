@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ...core.recognition import Match, NearMiss
-from ..llsd_binary import first_pairs
+from ..models.llsd import first_pairs
 from ..options import LEVELS
 
 PREFIX = b"<? LLSD/Binary ?>"

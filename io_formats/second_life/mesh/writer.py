@@ -6,8 +6,8 @@ import zlib
 from concurrent.futures import ThreadPoolExecutor
 
 from ...core.errors import ExportError
-from ..llsd_binary import sorted_map
-from ..llsd_binary import write as write_value
+from ..models.llsd import sorted_map
+from ..models.llsd import write as write_value
 from .container import block_entries, block_of_key
 from .document import BLOCKS, Asset
 

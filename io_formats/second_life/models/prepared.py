@@ -16,9 +16,9 @@ from ...core.messages import counted
 from ...core.options import resolve
 from ...core.scene import Mesh, Node, Scene, Skeleton, Surface
 from ...geometry.transforms import Matrix
-from ..avatar import avatar_space
 from ..avatar.rigging import Rig, facing, rig_as_imported, rig_of, used_joints
 from ..options import EXPORT_OPTIONS, MANY_MATERIALS
+from . import space
 from .faces import MOST_FACES, MOST_VERTICES, FaceArrays, empty_face, faces_of
 from .models import Model
 from .unit_cube import UnitCube, is_as_imported, settled, unit_cube_of
@@ -96,7 +96,7 @@ class _Preparation:
         if not self.as_imported:
             model = settled(model, turn)
         elif is_rigged:
-            model = model.with_meshes(lambda mesh: avatar_space.turned_mesh(mesh, avatar_space.BASIS.inverse))
+            model = model.with_meshes(lambda mesh: space.turned_mesh(mesh, space.BASIS.inverse))
         keys, levels, physics = self.faces(model)
         rig = None
         if skeleton is not None and turn is not None:
@@ -104,7 +104,7 @@ class _Preparation:
             rig = self.rig(model, skeleton, held, turn)
         unit_cube = unit_cube_of(model, self.report, as_imported=self.as_imported)
         if self.as_imported and is_rigged:
-            unit_cube = replace(unit_cube, transform=avatar_space.to_avatar(unit_cube.transform))
+            unit_cube = replace(unit_cube, transform=space.to_avatar(unit_cube.transform))
         self.result = Prepared(
             model,
             unit_cube,

@@ -12,9 +12,9 @@ from ...core.messages import Report, Text
 from ...core.scene import FloatArray, Mesh, Node
 from ...geometry.transforms import MIRROR, Basis, Matrix, matrix_of_transform, unmirrored
 from ...passes.flatten import moved
-from ..avatar.avatar_space import turned_mesh
-from ..llsd_arrays import bounds
+from .llsd_arrays import bounds
 from .models import Model
+from .space import turned_mesh
 
 FLAT = 1e-5
 """Extent in metres below which an axis counts as flat and gets the size 1 metre."""

@@ -18,8 +18,9 @@ from ...passes.clips import DEFAULT_RATE, clip_parts, values_at, with_frames
 from ..animation import export_findings
 from ..animation.keys.codes import FARTHEST, Floats
 from ..animation.options import LONGEST
-from ..avatar import avatar_space, skeleton_table, skeletons
+from ..avatar import skeleton_table, skeletons
 from ..avatar.avatar_motion import AvatarMotion, motion_of
+from ..models import space
 from . import motion
 from .document import Bvh, BvhJoint
 from .sniffing import ADVICE
@@ -132,7 +133,7 @@ def _played_joints(document: Bvh, scene: Scene) -> dict[int, str]:
 def _to_blender(values: Floats) -> Floats:
     """Convert vectors (F, 3) or quaternions (F, 4) from the avatar's axes to Blender's."""
     turned: Floats = np.array(values, np.float64)
-    turned[:, -3:] = values[:, -3:] @ avatar_space.TO_BLENDER[:3, :3].T
+    turned[:, -3:] = values[:, -3:] @ space.TO_BLENDER[:3, :3].T
     return turned
 
 

@@ -18,9 +18,9 @@ from ...encodings.quantization import linear_to_srgb
 from ...geometry.transforms import matrices_to_quaternions
 from ..mesh.asset_builder import BuiltAsset
 from ..mesh.document import Asset
-from ..mesh.physics_block import hulls_of
 from ..mesh.scene_mapping import assets_of, submodel_suffix
 from ..models.models import models_of
+from ..models.physics_block import hulls_of
 from ..options import REQUEST_OPTIONS, SERVER
 from . import opensim
 from .document import (

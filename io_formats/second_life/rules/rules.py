@@ -9,10 +9,9 @@ import numpy as np
 
 from ...core.messages import Fix, Message, Report, Text, counted, error, listed, warning
 from ...core.scene import Layer, Mesh, Node, Role, Scene
-from ..models.equal_models import findings_once
 from ..models.faces import MOST_FACES, MOST_VERTICES, material_text
-from ..models.hull_points import MOST_HULLS, MOST_POINTS
-from ..models.models import Model, models_of
+from ..models.models import Model, findings_once, models_of
+from ..models.physics_block import MOST_HULLS, MOST_POINTS
 from ..models.unit_cube import box_of, is_as_imported, unit_cube_of
 from ..options import LEVEL_LABELS, LEVELS
 from .bone_rules import BoneRules

@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from ...core.body_shapes import Floats, JointShapes, Slider, WornMesh
 from ...core.scene import Skin
-from ..avatar import avatar_space, skeleton_table
-from ..avatar.avatar_space import facing_of
+from ..avatar import skeleton_table
 from ..body import parts
+from ..models import space
+from ..models.space import facing_of
 from . import evaluation, parameters
 
 TABS = {
@@ -154,7 +155,7 @@ def deformations(names: Sequence[str], heads: Floats, mesh: WornMesh, placed: Fl
             bound = np.full((4, 4), np.nan)
         rest = np.identity(4)
         # The import also turned the local axes of the joints.
-        rest[:3, :3] = turn.T @ table[name].local[:3, :3] @ avatar_space.TO_AVATAR[:3, :3]
+        rest[:3, :3] = turn.T @ table[name].local[:3, :3] @ space.TO_AVATAR[:3, :3]
         rest[:3, 3] = heads[bone]
         found[names[bone]] = rest @ bound @ placed
     return found

@@ -9,9 +9,8 @@ import numpy.typing as npt
 
 from ...core.messages import Message, Report, Text, counted, listed, of_kind, warning
 from ...core.scene import Mesh, Scene
-from ..models.equal_models import findings_once
 from ..models.faces import MOST_FACES
-from ..models.models import Model, models_of
+from ..models.models import Model, findings_once, models_of
 from ..models.unit_cube import box_of, is_as_imported, unit_cube_of
 from ..options import LEVEL_TEXTS
 from ..rules import rules

@@ -15,13 +15,12 @@ from ...core.options import resolve
 from ...core.scene import Mesh, Node, Scene, Skeleton
 from ...geometry.transforms import Matrix
 from ...passes.join_meshes import join
-from .. import costs
 from ..avatar import rigging
 from ..avatar.joint_positions import ADVISED, millimetres
 from ..avatar.rigging import Rig
-from ..models.equal_models import first_equal
+from ..models import costs
 from ..models.faces import MOST_FACES, FaceArrays, faces_of
-from ..models.models import Model, models_of
+from ..models.models import Model, first_equal, models_of
 from ..models.unit_cube import exact_matrix_of, settled
 from ..options import JOINT_POSITIONS, KEEP_SIZE, LEVEL_LABELS, MANY_MATERIALS, TEXTURES, UPLOAD_OPTIONS
 from . import names

@@ -14,7 +14,8 @@ from ....blender_data.names import name_in_file
 from ....blender_data.rigging import body_shapes
 from ....blender_data.translation_context import CONTEXT
 from ....io_formats.core.messages import counted, listed
-from ....io_formats.second_life.avatar import avatar_space, skeleton_table, skeletons
+from ....io_formats.second_life.avatar import skeleton_table, skeletons
+from ....io_formats.second_life.models import space
 from ...importing.import_base import leave_edit_mode
 from ...layouts import button, requires
 from ...reporting import inform, refuse
@@ -36,7 +37,7 @@ class OBJECT_OT_second_life_add_attachment_points(NeedsAvatar, bpy.types.Operato
         known = {joint: name for name, joint in known_bones(avatar).items()}
         skeleton = skeletons.avatar_skeleton(with_attachments=True)
         heads = {joint: np.array(avatar.data.bones[name].head_local) for joint, name in known.items()}
-        turn = (avatar_space.facing_of(heads).T @ avatar_space.TO_AVATAR)[:3, :3]
+        turn = (space.facing_of(heads).T @ space.TO_AVATAR)[:3, :3]
         vectors = drawn_bones.bone_vectors(skeleton.joints, armatures.parents_of(skeleton))
         added = []
         with operator_calls.edit_mode(context, avatar):
@@ -141,7 +142,7 @@ def offset_of(obj: Any) -> tuple[Vector, Vector]:
     """
     avatar, bone = obj.parent, obj.parent.pose.bones[obj.parent_bone]
     heads = {joint: np.array(avatar.data.bones[name].head_local) for name, joint in known_bones(avatar).items()}
-    at_rest = avatar_space.facing_of(heads)[:3, :3].T @ skeleton_table.table()[point_of(obj)].axes
+    at_rest = space.facing_of(heads)[:3, :3].T @ skeleton_table.table()[point_of(obj)].axes
     posed = bone.matrix.to_3x3().normalized() @ bone.bone.matrix_local.to_3x3().inverted_safe()
     axes = avatar.matrix_world.to_3x3().normalized() @ posed @ Matrix(at_rest.tolist())
     centre = sum((Vector(corner) for corner in obj.bound_box), Vector()) / 8

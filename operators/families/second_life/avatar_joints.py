@@ -17,8 +17,8 @@ from ....io_formats.core.scene import Joint, Skeleton
 from ....io_formats.second_life.avatar import joint_positions, skeleton_table
 from ....io_formats.second_life.avatar.automatic_weights import BODY, CHOICES, is_chosen
 from ....io_formats.second_life.avatar.avatar_fit import joint_ends
-from ....io_formats.second_life.avatar.avatar_space import TO_AVATAR
 from ....io_formats.second_life.avatar.rigging import facing
+from ....io_formats.second_life.models.space import TO_AVATAR
 from ...importing.import_base import leave_edit_mode
 from ...layouts import Condition, requires
 from ...reporting import inform, refuse

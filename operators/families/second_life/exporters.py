@@ -31,8 +31,7 @@ from ....io_formats.second_life.formats import (
     SECOND_LIFE_REQUEST,
     SECOND_LIFE_UPLOAD,
 )
-from ....io_formats.second_life.models.equal_models import mesh_count
-from ....io_formats.second_life.models.models import Model, models_of
+from ....io_formats.second_life.models.models import Model, mesh_count, models_of
 from ....io_formats.second_life.rules.rules import MOST_TRIANGLES
 from ....io_formats.second_life.upload_set.pbr_files import pbr_names
 from ....io_formats.second_life.upload_set.writer import chosen_file

@@ -23,8 +23,8 @@ from ....io_formats.disk.atomic_write import replace_file
 from ....io_formats.disk.special_files import read_bytes
 from ....io_formats.second_life.avatar import avatar_fit, bone_tables, skeleton_table, skeletons
 from ....io_formats.second_life.avatar.automatic_weights import BODY
-from ....io_formats.second_life.avatar.avatar_space import TO_AVATAR
 from ....io_formats.second_life.avatar.bone_tables import BoneTable
+from ....io_formats.second_life.models.space import TO_AVATAR
 from ...importing.import_base import leave_edit_mode, select_only
 from ...layouts import Condition, Rows, button, requires
 from ...reporting import Messages, conclude, inform, warn

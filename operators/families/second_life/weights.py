@@ -17,8 +17,9 @@ from ....io_formats.api import load
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import Text
 from ....io_formats.passes import lod_names
-from ....io_formats.second_life import costs, figures
+from ....io_formats.second_life import figures
 from ....io_formats.second_life.formats import SECOND_LIFE_BUNDLE, SECOND_LIFE_MESH
+from ....io_formats.second_life.models import costs
 from ....io_formats.second_life.options import LEVELS
 from ...exporting.export_base import read_files
 from ...layouts import requires

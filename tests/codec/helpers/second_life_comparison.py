@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import second_life_oracle as oracle
 from meshferry.io_formats.core.messages import Report
-from meshferry.io_formats.second_life.llsd_binary import RawString
-from meshferry.io_formats.second_life.mesh import lod_block, physics_block, skin_block
 from meshferry.io_formats.second_life.mesh.document import Asset
+from meshferry.io_formats.second_life.models import level_block, physics_block, skin_block
+from meshferry.io_formats.second_life.models.llsd import RawString
 
 
 def plain(value: Any) -> Any:
@@ -33,9 +33,9 @@ def same_asset(asset: Asset, found: oracle.Asset) -> None:
         assert plain(asset.blocks[name]) == value, key
         assert asset.stored_sizes[name] == found.sizes[key], key
     for level, faces in found.levels.items():
-        same_faces(lod_block.faces_of(asset.blocks[level], Report(said, level)), faces, level)
+        same_faces(level_block.faces_of(asset.blocks[level], Report(said, level)), faces, level)
     if found.physics_mesh is not None:
-        faces = lod_block.faces_of(asset.blocks["physics_mesh"], Report(said, "physics mesh"))
+        faces = level_block.faces_of(asset.blocks["physics_mesh"], Report(said, "physics mesh"))
         same_faces(faces, found.physics_mesh, "physics mesh")
     if found.skin is not None:
         skin = skin_block.skin_of(asset.blocks["skin"], Report(said))
@@ -51,7 +51,7 @@ def same_asset(asset: Asset, found: oracle.Asset) -> None:
     assert said == []
 
 
-def same_faces(faces: list[lod_block.Face], found: list[oracle.Face], where: str) -> None:
+def same_faces(faces: list[level_block.Face], found: list[oracle.Face], where: str) -> None:
     assert len(faces) == len(found), where
     for number, (face, theirs) in enumerate(zip(faces, found, strict=True)):
         place = f"{where}, face {number}"
@@ -75,7 +75,7 @@ def same_faces(faces: list[lod_block.Face], found: list[oracle.Face], where: str
             same_weights(face, theirs.weights, place)
 
 
-def same_weights(face: lod_block.Face, found: list[list[tuple[int, int]]], place: str) -> None:
+def same_weights(face: level_block.Face, found: list[list[tuple[int, int]]], place: str) -> None:
     """Weights of nothing count for nothing: ours may have left them out."""
     assert face.joint_indices is not None and face.joint_weights is not None and face.influences is not None
     for vertex, pairs in enumerate(found):

@@ -17,17 +17,11 @@ from meshferry.io_formats.core.messages import Report
 from meshferry.io_formats.encodings.quantization import dequantise, dequantise_normals, quantise, quantise_normals
 from meshferry.io_formats.second_life.facts import decode_blocks
 from meshferry.io_formats.second_life.formats import SECOND_LIFE_MESH
-from meshferry.io_formats.second_life.llsd_arrays import bounds
-from meshferry.io_formats.second_life.mesh import (
-    lod_block,
-    physics_block,
-    reader,
-    sniffing,
-    weights,
-    writer,
-)
+from meshferry.io_formats.second_life.mesh import reader, sniffing, writer
 from meshferry.io_formats.second_life.mesh.document import Asset
-from meshferry.io_formats.second_life.mesh.skin_block import block_of, skin_of
+from meshferry.io_formats.second_life.models import level_block, physics_block
+from meshferry.io_formats.second_life.models.llsd_arrays import bounds
+from meshferry.io_formats.second_life.models.skin_block import block_of, skin_of
 from meshfuzz import second_life_seeds as sl
 from second_life_bytes import binary, plain
 
@@ -40,9 +34,9 @@ WHOLE = {
 }
 
 
-def faces(*values: Any) -> tuple[list[lod_block.Face], list[str]]:
+def faces(*values: Any) -> tuple[list[level_block.Face], list[str]]:
     warnings: list[str] = []
-    return lod_block.faces_of(list(values), Report(warnings, "High")), warnings
+    return level_block.faces_of(list(values), Report(warnings, "High")), warnings
 
 
 def inflated(data: bytes) -> dict[str, Any]:
@@ -173,7 +167,7 @@ def test_what_follows_a_stream_is_ignored() -> None:
     stored = {"high_lod": zlib.compress(binary([sl.square()]), 9) + b"more"}
     asset = reader.read(sl.asset({}, stored=stored))
     assert asset.stored_sizes["high_lod"] == len(stored["high_lod"])
-    assert len(lod_block.faces_of(asset.blocks["high_lod"], Report())) == 1
+    assert len(level_block.faces_of(asset.blocks["high_lod"], Report())) == 1
 
 
 @pytest.mark.parametrize(
@@ -308,15 +302,15 @@ def test_written_faces_are_sorted_and_the_same() -> None:
         sl.square(Weights=sl.influences([(0, 65535)], [(1, 2), (0, 1)], [(0, 1)] * 4, [(1, 1)] * 3)),
     ]
     found, _ = faces(*value)
-    assert binary(lod_block.block_of(found)) == binary(value)
+    assert binary(level_block.block_of(found)) == binary(value)
     found[0].triangles = found[0].triangles[:0]
-    assert lod_block.block_of(found)[0] == {"NoGeometry": True}
+    assert level_block.block_of(found)[0] == {"NoGeometry": True}
 
 
 def test_domains_are_written_in_single_precision() -> None:
     (face,), _ = faces(sl.square())
     face.position_domain = np.array([[0.1, 0, 0], [0.3, 1, 1]])
-    (written,) = lod_block.block_of([face])
+    (written,) = level_block.block_of([face])
     assert written["PositionDomain"]["Min"][0] == float(np.float32(0.1))
     assert written["PositionDomain"]["Min"][0] != 0.1
 
@@ -402,7 +396,7 @@ def test_more_than_eight_faces() -> None:
 @pytest.mark.parametrize("value", [None, {}, 5, b"bytes"])
 def test_a_level_that_is_no_list(value: Any) -> None:
     with pytest.raises(FormatError, match="not a list"):
-        lod_block.faces_of(value, Report(item="High"))
+        level_block.faces_of(value, Report(item="High"))
 
 
 # --- weights ---------------------------------------------------------------------------------------------------------
@@ -436,7 +430,7 @@ def test_weights_as_decoded_one_by_one(vertices: list[list[tuple[int, int]]], cu
     data = sl.influences(*vertices)
     data = (data[: len(data) - cut] if cut < 20 else data) + more
     oddities: list[str] = []
-    joints, values, counts = weights.decode_weights(data, len(vertices), Report(oddities))
+    joints, values, counts = level_block.decode_weights(data, len(vertices), Report(oddities))
     wanted, whole = one_by_one(data, len(vertices))
     for number in range(len(vertices)):
         pairs = [pair for pair in wanted[number] if pair[1]] if number < whole else []
@@ -453,9 +447,9 @@ def test_weights_as_decoded_one_by_one(vertices: list[list[tuple[int, int]]], cu
 def test_weights_are_written_as_they_were(vertices: list[list[tuple[int, int]]]) -> None:
     data = sl.influences(*vertices)
     oddities: list[str] = []
-    joints, values, counts = weights.decode_weights(data, len(vertices), Report(oddities))
+    joints, values, counts = level_block.decode_weights(data, len(vertices), Report(oddities))
     assert oddities == []
-    assert weights.encode_weights(joints, values, counts) == data
+    assert level_block.encode_weights(joints, values, counts) == data
 
 
 def test_bytes_left_over_behind_the_weights_are_said() -> None:

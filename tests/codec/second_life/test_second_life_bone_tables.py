@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from meshferry.io_formats.core.errors import FormatError, MeshferryError
 from meshferry.io_formats.geometry.transforms import euler_matrices
-from meshferry.io_formats.second_life.avatar import avatar_fit, avatar_space, bone_tables, skeleton_table
+from meshferry.io_formats.second_life.avatar import avatar_fit, bone_tables, skeleton_table
+from meshferry.io_formats.second_life.models import space
 
 CLASSIC = {f"m{part}" for part in ("Pelvis", "Torso", "Chest", "Neck", "Head")} | {
     f"m{part}{side}"
@@ -134,7 +135,7 @@ def test_the_front_is_found_from_left_and_up():
 
 def test_joints_end_at_the_next_joint_or_as_the_avatar_does() -> None:
     table, standard = skeleton_table.table(), avatar_fit.standard_heads()
-    ends = {name: standard[name] + avatar_space.TO_BLENDER[:3, :3] @ table[name].end for name in standard}
+    ends = {name: standard[name] + space.TO_BLENDER[:3, :3] @ table[name].end for name in standard}
     for name, end in avatar_fit.joint_ends(standard).items():
         np.testing.assert_allclose(end, ends[name], atol=1e-6, err_msg=name)
     # A rig without fingers, in another size and direction: its hand goes on where the avatar's would.

@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 
 import pytest
-from meshferry.io_formats.second_life import costs
+from meshferry.io_formats.second_life.models import costs
 from meshferry.io_formats.second_life.options import LEVELS
 
 

@@ -18,7 +18,7 @@ from meshferry.io_formats.core import scene as sc
 from meshferry.io_formats.second_life import figures
 from meshferry.io_formats.second_life.formats import SECOND_LIFE_BUNDLE, SECOND_LIFE_REQUEST, SECOND_LIFE_UPLOAD
 from meshferry.io_formats.second_life.mesh import scene_mapping
-from meshferry.io_formats.second_life.models import equal_models, prepared
+from meshferry.io_formats.second_life.models import models, prepared
 from meshferry.io_formats.second_life.models.models import models_of
 
 PLACES = (
@@ -104,7 +104,7 @@ def test_objects_with_a_difference_stay_separate(change: str) -> None:
     other = post()
     CHANGES[change](other)
     scene = fence(post(), other, post(translation=(1.0, 0.0, 0.0)))
-    assert equal_models.first_equal(models_of(scene)) == [0, 1, 0]
+    assert models.first_equal(models_of(scene)) == [0, 1, 0]
     for document in collada(scene).values():
         assert geometry_count(document) == 2
         assert all(np.linalg.det(instance.world) > 0 for instance in document.instances)
@@ -117,7 +117,7 @@ def test_all_mirrorings_are_one_mesh_and_rotations() -> None:
     for node in finest:
         assert node.mesh is not None
         node.mesh.points[0] += (0.03, 0.05, 0.07)
-    assert equal_models.first_equal(models_of(scene)) == [0, 1, 1, 0, 1, 0, 0, 1]
+    assert models.first_equal(models_of(scene)) == [0, 1, 1, 0, 1, 0, 0, 1]
     document = collada(scene)["fence.dae"]
     assert geometry_count(document) == 2
     for instance, node in zip(document.instances, finest, strict=True):
@@ -208,7 +208,7 @@ def test_weights_are_computed_from_one_encoding(monkeypatch: pytest.MonkeyPatch)
     assert encoded == ["post"]
     assert [one.same_mesh_as for one in found] == ["", "post", "post"]
     assert [one.download for one in found] == pytest.approx([one.download for one in alone])
-    assert equal_models.mesh_count(models_of(scene)) == 1
+    assert models.mesh_count(models_of(scene)) == 1
 
 
 def test_many_objects_are_compared_once_each(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,9 +219,9 @@ def test_many_objects_are_compared_once_each(monkeypatch: pytest.MonkeyPatch) ->
     hash_of = join_meshes._hash_of
     monkeypatch.setattr(join_meshes, "_hash_of", lambda mesh: hashed.append(mesh) or hash_of(mesh))
     scene = sc.Scene("x", [sc.Node(f"n{number}", mesh=upload_scenes.box()) for number in range(count)])
-    assert set(equal_models.first_equal(models_of(scene))) == {0}
+    assert set(models.first_equal(models_of(scene))) == {0}
     assert len(hashed) == count
     lone = sc.Scene("x", [sc.Node("n", mesh=upload_scenes.box()), sc.Node("m", mesh=upload_scenes.tube())])
     hashed.clear()
-    assert equal_models.first_equal(models_of(lone)) == [0, 1]
+    assert models.first_equal(models_of(lone)) == [0, 1]
     assert hashed == [], "a mesh of other counts is not hashed"

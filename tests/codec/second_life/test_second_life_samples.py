@@ -17,9 +17,10 @@ from meshferry.io_formats import registry
 from meshferry.io_formats.core.messages import Report
 from meshferry.io_formats.encodings.quantization import dequantise, dequantise_normals, quantise
 from meshferry.io_formats.second_life.formats import SECOND_LIFE_BUNDLE, SECOND_LIFE_MESH
-from meshferry.io_formats.second_life.mesh import lod_block, physics_block, reader, writer
+from meshferry.io_formats.second_life.mesh import reader, writer
 from meshferry.io_formats.second_life.mesh.document import Asset
-from meshferry.io_formats.second_life.mesh.skin_block import block_of, skin_of
+from meshferry.io_formats.second_life.models import level_block, physics_block
+from meshferry.io_formats.second_life.models.skin_block import block_of, skin_of
 from meshfuzz import second_life_seeds as sl
 from second_life_bytes import plain
 
@@ -103,11 +104,11 @@ def test_recognised_by_content(folder: Path, expected: dict[str, Facts]) -> None
         assert registry.by_content(data[: registry.HEAD_SIZE], len(data)) is wanted, name
 
 
-def levels_of(assets: Assets) -> Iterator[tuple[str, str, lod_block.Face, Facts]]:
+def levels_of(assets: Assets) -> Iterator[tuple[str, str, level_block.Face, Facts]]:
     for name, (_, asset, facts) in assets.items():
         for level, expected in facts["lods"].items():
             warnings: list[str] = []
-            faces = lod_block.faces_of(asset.blocks[level], Report(warnings, level))
+            faces = level_block.faces_of(asset.blocks[level], Report(warnings, level))
             assert warnings == [], name
             assert len(faces) == len(expected), (name, level)
             for face, wanted in zip(faces, expected, strict=True):
@@ -150,7 +151,7 @@ def near(found: Any, wanted: list[float], where: tuple[str, str]) -> None:
     assert (np.abs(found - wanted) <= 2e-6 * (1 + np.abs(wanted))).all(), where
 
 
-def check_weights(face: lod_block.Face, wanted: Facts, where: tuple[str, str]) -> None:
+def check_weights(face: level_block.Face, wanted: Facts, where: tuple[str, str]) -> None:
     assert face.joint_indices is not None and face.joint_weights is not None and face.influences is not None
     first = [pair for pair in wanted["first_vertex_weights"] if pair[1]]
     count = int(face.influences[0])
@@ -174,7 +175,7 @@ def test_blocks_survive_arrays(assets: Assets) -> None:
             elif block == "physics_convex":
                 again = physics_block.block_of(physics_block.hulls_of(value, Report(warnings, "Physics hulls")))
             else:
-                again = lod_block.block_of(lod_block.faces_of(value, Report(warnings, "")))
+                again = level_block.block_of(level_block.faces_of(value, Report(warnings, "")))
             if (name, block) == ("benthic_rigged22.mesh", "high_lod"):  # has a weight of zero, which is not written
                 assert len(again[0].pop("Weights")) == len(value[0]["Weights"]) - 3
                 value = [{key: inner for key, inner in value[0].items() if key != "Weights"}]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from .options import LEVELS
+from ..options import LEVELS
 
 _HEAD = 384
 """Bytes subtracted from the size of a level before the rest is converted to a number of triangles."""

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..geometry import transforms
-from .llsd_binary import as_bytes, as_real
+from ...geometry import transforms
+from .llsd import as_bytes, as_real
 
 Integers = npt.NDArray[np.uint16]
 Reals = npt.NDArray[np.float64]

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..core.errors import ExportError, FormatError
+from ...core.errors import ExportError, FormatError
 
 DEEPEST = 96
 """Maximum nesting depth of arrays and maps; the viewer accepts no more."""

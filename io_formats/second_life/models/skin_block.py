@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.messages import Report, Text, listed
-from ..llsd_arrays import Reals, as_reals, singles
-from ..llsd_binary import as_real, sorted_map
+from .llsd import as_real, sorted_map
+from .llsd_arrays import Reals, as_reals, singles
 
 _LEFT_OUT = "The rig is left out: {}"
 _IDENTITY = np.identity(4).reshape(16)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...core.scene import Mesh, Surface
 from ...geometry.transforms import Basis, Matrix
-from . import skeleton_table
+from ..avatar import skeleton_table
 
 BASIS = Basis(order=(1, 0, 2), signs=(1, -1, 1))
 """From the avatar's space to Blender's: (x, y, z) becomes (y, -x, z)."""

@@ -1,4 +1,8 @@
-"""Blocks of triangles <-> arrays: levels of detail and the physics mesh (formats page, sections 3 and 4.1)."""
+"""Blocks of triangles <-> arrays: levels of detail and the physics mesh (formats page, sections 3 and 4.1).
+
+Each vertex has up to four influences of three bytes: a joint (1) and a weight (2). After fewer than four influences, a
+byte of 255 ends the list.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +14,10 @@ import numpy.typing as npt
 
 from ...core.errors import FormatError
 from ...core.messages import Report, Text, counted
-from ..llsd_arrays import (
-    Integers,
+from ...encodings.records import record_starts
+from .llsd import as_bytes, sorted_map
+from .llsd_arrays import Integers as llsd_arrays_Integers
+from .llsd_arrays import (
     NonFiniteRangeError,
     Reals,
     as_reals,
@@ -21,29 +27,107 @@ from ..llsd_arrays import (
     integer_rows,
     singles,
 )
-from ..llsd_binary import as_bytes, sorted_map
-from .weights import decode_weights, encode_weights
+
+MOST = 4
+"""Maximum number of influences of a vertex."""
+_END = 0xFF
+_SIZES = np.zeros(256, np.intp)
+_SIZES[[1, 4, 7, 10, 12]] = (1, 4, 7, 10, 12)
+_LONGEST = 12
+
+Bytes = npt.NDArray[np.uint8]
+Integers = npt.NDArray[np.uint16]
+
+
+def decode_weights(data: bytes, count: int, report: Report) -> tuple[Bytes, Integers, Bytes]:
+    """Decode the influences of ``count`` vertices; those after the end of the data have none.
+
+    Returns
+    -------
+    joint_indices, joint_weights, influences:
+        (count, 4) uint8, (count, 4) uint16 and (count,) uint8, as in :class:`~.lod_block.Face`; weights of zero are
+        dropped, unused entries are 0.
+    """
+    records, held = _records(data, count, report)
+    weights = records[:, :, 1].astype(np.uint16) | records[:, :, 2].astype(np.uint16) << np.uint16(8)
+    if held is not None:
+        weights[np.arange(MOST) >= held[:, None]] = 0
+    used = weights > 0
+    joints = records[:, :, 0] * used
+    influences: Bytes = np.ascontiguousarray(used.T).sum(axis=0, dtype=np.uint8)
+    if (used[:, 1:] > used[:, :-1]).any():  # a weight of zero comes before other weights
+        order = np.argsort(~used, axis=1, kind="stable")
+        joints, weights = (np.take_along_axis(values, order, axis=1) for values in (joints, weights))
+    return joints, weights, influences
+
+
+def _records(data: bytes, count: int, report: Report) -> tuple[Bytes, Bytes | None]:
+    """Return the bytes of each vertex, (count, 4, 3), and its number of valid influences, None if all are valid."""
+    reach = np.frombuffer(data[: _LONGEST * count], np.uint8)
+    size = len(reach)
+    # every vertex has four influences, as no list ends early
+    if size == _LONGEST * count and not (reach[::3] == _END).any():
+        _report_left_over(len(data) - size, report)
+        return reach.reshape(count, MOST, 3), None
+    # Append records without influences; missing data is detected and reported below.
+    padded = np.full(size + count + 2 * _LONGEST, _END, np.uint8)
+    padded[:size] = reach
+    lengths = np.full(size + count + _LONGEST, _LONGEST, np.uint8)
+    for slot in reversed(range(MOST)):
+        lengths[padded[3 * slot : 3 * slot + len(lengths)] == _END] = 3 * slot + 1
+    starts, end = record_starts(lengths, count, _SIZES, what="vertices with weights")
+    sizes = np.minimum(lengths[starts].astype(np.intp), size - starts)  # do not extend beyond the end of the data
+    whole = sizes == lengths[starts]
+    held = np.where(whole, sizes // 3, 0)
+    records = padded[starts[:, None] + np.arange(_LONGEST)].reshape(count, MOST, 3)
+    if whole.all():
+        _report_left_over(len(data) - end, report)
+    else:
+        template = "the weights end early, {:,} of {:,} vertices have none"
+        report.loss("weights-cut-off", template, int(np.count_nonzero(~whole)), count)
+    return records, held
+
+
+def _report_left_over(count: int, report: Report) -> None:
+    if count > 0:
+        report.loss("bytes-after-weights", "{:,} bytes are left over after the weights", count)
+
+
+def encode_weights(joints: Bytes, weights: Integers, influences: Bytes) -> bytes:
+    """Encode the first ``influences`` entries of each vertex; shapes as returned by :func:`decode_weights`."""
+    held = influences.astype(np.intp)
+    lengths = np.where(held == MOST, _LONGEST, 3 * held + 1)
+    ends = np.cumsum(lengths)
+    starts = ends - lengths
+    data = np.full(int(ends[-1]) if len(ends) else 0, _END, np.uint8)
+    for slot in range(MOST):
+        places = np.flatnonzero(held > slot)
+        at = starts[places] + 3 * slot
+        data[at] = joints[places, slot]
+        data[at + 1] = weights[places, slot] & 255
+        data[at + 2] = weights[places, slot] >> 8
+    return data.tobytes()
 
 
 @dataclass
 class Face:
     """One face of a level, still quantised: V vertices, T triangles."""
 
-    positions: Integers
+    positions: llsd_arrays_Integers
     """(V, 3) quantised positions."""
     position_domain: Reals
     """(2, 3): minimum and maximum, in single precision."""
-    triangles: Integers
+    triangles: llsd_arrays_Integers
     """(T, 3), counter-clockwise, all below V."""
-    normals: Integers | None = None
+    normals: llsd_arrays_Integers | None = None
     """(V, 3) normals, quantised over -1 to 1."""
-    uvs: Integers | None = None
+    uvs: llsd_arrays_Integers | None = None
     """(V, 2) quantised UVs, v upwards."""
     uv_domain: Reals | None = None
     """(2, 2): minimum and maximum of the UVs, in single precision."""
     joint_indices: npt.NDArray[np.uint8] | None = None
     """(V, 4) into the skin's joint names; only the first ``influences`` are used."""
-    joint_weights: Integers | None = None
+    joint_weights: llsd_arrays_Integers | None = None
     """(V, 4) weights as multiples of 1/65535; unused entries are 0."""
     influences: npt.NDArray[np.uint8] | None = None
     """(V,) number of influences of each vertex, 0 to 4."""
@@ -131,7 +215,7 @@ def _face(value: Any, report: Report) -> Face:
     return face
 
 
-def _layer(value: dict[str, Any], key: str, width: int, count: int, report: Report) -> Integers | None:
+def _layer(value: dict[str, Any], key: str, width: int, count: int, report: Report) -> llsd_arrays_Integers | None:
     rows = integer_rows(value.get(key), width)
     if rows is None or len(rows) == count:
         return rows
@@ -167,7 +251,7 @@ def _set_size(face: Face, value: Any, report: Report) -> None:
         report.loss("invalid-size", "its size is not a positive number and is left out")
 
 
-def _triangles(value: Any, vertices: int, report: Report) -> Integers:
+def _triangles(value: Any, vertices: int, report: Report) -> llsd_arrays_Integers:
     data = as_bytes(value) or b""
     if len(data) % 6:
         report.loss("triangles-cut-off", "the list of triangles ends in the middle of one, which is left out")
