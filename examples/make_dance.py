@@ -19,7 +19,7 @@ import numpy.typing as npt
 from meshferry.io_formats.api import write_scene
 from meshferry.io_formats.core.scene import Clip, Keys, KeyTrack, Playback, Scene
 from meshferry.io_formats.geometry.transforms import continuous_rotations, matrices_to_quaternions
-from meshferry.io_formats.second_life.avatar import skeleton_table, skeletons
+from meshferry.io_formats.second_life.avatar import joints, skeletons
 from meshferry.io_formats.second_life.formats import SECOND_LIFE_ANIMATION
 from meshferry.io_formats.second_life.models import space
 
@@ -72,7 +72,7 @@ def feet(beat: Floats) -> dict[str, Floats]:
 
 def rest(name: str) -> Floats:
     """Return the position of a joint at rest, relative to its parent."""
-    return np.array(skeleton_table.table()[name].position)
+    return np.array(joints.table()[name].position)
 
 
 def height(*names: str) -> Floats:
@@ -165,7 +165,7 @@ def dance() -> Scene:
     for name in sorted(turns, key=names.index):
         rotations = continuous_rotations(matrices_to_quaternions(to_blender @ turns[name] @ to_blender.T))
         track = KeyTrack(names.index(name), 0, rotation=Keys(times, _rounded(rotations)))
-        if name == skeleton_table.ROOT:
+        if name == joints.ROOT:
             track.translation, track.is_offset = Keys(times, _rounded(pelvis @ to_blender.T)), True
         clip.keys.append(track)
     return Scene("dance", skeletons=[skeleton], clips=[clip])

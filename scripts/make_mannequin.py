@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from meshferry.io_formats.second_life.avatar import skeleton_table
+from meshferry.io_formats.second_life.avatar import joints
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
@@ -288,7 +288,7 @@ class _Cage:
 def _rings(sections: Iterable[tuple[str | float, ...]], columns: tuple[str, ...]) -> dict[str, Floats]:
     """Return the columns of sections with further ones between them, on cubic curves, and their absolute centres."""
     rows = np.array([numbers for _, *numbers in sections], np.float64)
-    rows[:, 1:4] += [skeleton_table.rest_matrices()[str(joint)][:3, 3] for joint, *_ in sections]
+    rows[:, 1:4] += [joints.rest_matrices()[str(joint)][:3, 3] for joint, *_ in sections]
     place = np.append(0, np.cumsum(np.linalg.norm(np.diff(rows[:, 1:], axis=0), axis=1)))
     slope = np.gradient(rows, place, axis=0)
     found = []
@@ -419,8 +419,8 @@ def _weights(points: Floats, edges: Indices, parts: Names, along: Floats) -> tup
             local = breast
         elif bone == "mChest":
             local = local * (1 - VOLUMES[_BREAST][1] * breast)
-        for side in {name, skeleton_table.other_side(name) or name}:
-            parent = bone if side == name else skeleton_table.other_side(bone) or bone
+        for side in {name, joints.other_side(name) or name}:
+            parent = bone if side == name else joints.other_side(bone) or bone
             on_side = (_leftness(y) if side == name else 1 - _leftness(y)) if name == _BREAST else 1.0
             moved = whole[:, names.index(parent)] * share * local * on_side
             weights[:, names.index(side)] += moved
@@ -440,7 +440,7 @@ def _on_both_sides(names: list[str], weights: Floats, y: Floats) -> tuple[list[s
     """Add the right joints, which get the weights of left joints on their side."""
     found = dict(zip(names, weights.T, strict=True))
     for name in names:
-        other = skeleton_table.other_side(name)
+        other = joints.other_side(name)
         if other is not None:
             left = found[name] * _leftness(y)
             found[name], found[other] = left, found[name] - left

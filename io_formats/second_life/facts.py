@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..core.messages import Message, Report, Text
-from .avatar.skins import size_at_rest
+from .avatar.joint_positions import size_at_rest
 from .mesh.document import Asset
 from .mesh.reader import BLOCK_LABELS
 from .mesh.writer import block_sizes

@@ -156,9 +156,9 @@ FORMATS = (
 
 
 def _body_shapes() -> BodyShapes:
-    from .shape import armature_shapes
+    from .avatar import armature_sliders
 
-    return armature_shapes
+    return armature_sliders
 
 
 FAMILY = Family(

@@ -26,7 +26,7 @@ def _moves_joints(values: Mapping[str, Any]) -> bool:
 
 
 def _require_character_folder(path: str) -> None:
-    from .body.classic_body import folder_in
+    from .avatar.classic_body import folder_in
 
     folder_in(Path(path))
 
@@ -172,9 +172,9 @@ UPLOAD_OPTIONS: tuple[Option, ...] = (*EXPORT_OPTIONS, TEXTURES, KEEP_SIZE)
 
 
 def _knows_joint(name: str) -> bool:
-    from .avatar import skeleton_table
+    from .avatar import joints
 
-    return skeleton_table.canonical(name) is not None
+    return joints.canonical(name) is not None
 
 
 _CAPABILITIES = Capabilities(

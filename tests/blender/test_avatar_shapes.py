@@ -51,17 +51,17 @@ def require_joints(avatar: Any, wanted: dict[str, list[float]], about: str) -> N
 
 def test_stated_shapes(clean_blender: Any, samples: Path) -> None:
     from meshferry.blender_data.rigging import body_shapes
-    from meshferry.io_formats.second_life.shape import armature_shapes, parameters
+    from meshferry.io_formats.second_life.avatar import armature_sliders, sliders
 
     stated = json.loads((samples / "secondlife_shape" / "expected.json").read_text("utf-8"))["shapes"]
-    avatar, own, seen = added(), parameters.sliders(), 0
+    avatar, own, seen = added(), sliders.sliders(), 0
     assert body_shapes.unfit_bones(avatar) == []
     for about, shape in stated.items():
         if "joints" not in shape or "overrides" in shape or ("values" not in shape and "u8" not in shape):
             continue
         codes = {int(number): own[int(number)].decoded(code) for number, code in shape.get("u8", {}).items()}
         values = codes | {int(number): value for number, value in shape.get("values", {}).items()}
-        body_shapes.set_percents(avatar, armature_shapes.percents_of(values))
+        body_shapes.set_percents(avatar, armature_sliders.percents_of(values))
         require_joints(avatar, shape["joints"], about)
         seen += 1
     assert seen > 30

@@ -54,9 +54,9 @@ def mesh_of(made: Any) -> Any:
 
 def shape(avatar: Any, values: dict[int, float]) -> None:
     from meshferry.blender_data.rigging import body_shapes
-    from meshferry.io_formats.second_life.shape import armature_shapes
+    from meshferry.io_formats.second_life.avatar import armature_sliders
 
-    body_shapes.set_percents(avatar, armature_shapes.percents_of(values))
+    body_shapes.set_percents(avatar, armature_sliders.percents_of(values))
 
 
 def standard() -> dict[int, float]:
@@ -159,11 +159,11 @@ def stated(samples: Path) -> dict[str, Any]:
 
 
 def values_of(samples: Path, name: str, entry: dict[str, Any]) -> dict[int, float]:
-    from meshferry.io_formats.second_life.shape import parameters
+    from meshferry.io_formats.second_life.avatar import sliders
 
     if "values" not in entry and "u8" not in entry:
         return slow_skinning.values_of_file(samples / "secondlife_shape" / name)
-    own = parameters.sliders()
+    own = sliders.sliders()
     codes = {int(number): own[int(number)].decoded(code) for number, code in entry.get("u8", {}).items()}
     return codes | {int(number): value for number, value in entry.get("values", {}).items()}
 

@@ -13,7 +13,7 @@ from meshferry.io_formats.core.scene import KeyTrack, Scene
 from meshferry.io_formats.passes.clips import values_at
 from meshferry.io_formats.second_life.animation.document import SecondLifeAnimation
 from meshferry.io_formats.second_life.animation.keys import curves, reduction
-from meshferry.io_formats.second_life.avatar import skeleton_table
+from meshferry.io_formats.second_life.avatar import joints as avatar_joints
 from meshferry.io_formats.second_life.formats import SECOND_LIFE_ANIMATION
 
 DANCE = EXAMPLES / "dance.anim"
@@ -69,7 +69,7 @@ def ankle_at(document: SecondLifeAnimation, side: str, time: float) -> np.ndarra
     place = np.zeros(3)
     for name in (f"mAnkle{side}", f"mKnee{side}", f"mHip{side}", "mPelvis"):
         rotation = values_at(curves.rotation_keys(document, joints[name]), np.array([time]))[0]
-        place = turned(rotation, place) + skeleton_table.table()[name].position
+        place = turned(rotation, place) + avatar_joints.table()[name].position
     return np.asarray(place + values_at(curves.position_keys(document, joints["mPelvis"]), np.array([time]))[0])
 
 

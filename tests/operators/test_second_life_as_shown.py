@@ -37,12 +37,12 @@ def select(bpy: Any, *objects: Any) -> None:
 def make_avatar(bpy: Any, seed: int) -> Any:
     """Return an avatar with a shape and a pose, and a place of its own."""
     from meshferry.blender_data.rigging import body_shapes
-    from meshferry.io_formats.second_life.shape import armature_shapes
+    from meshferry.io_formats.second_life.avatar import armature_sliders
 
     bpy.ops.object.second_life_avatar_add()
     avatar, rng = bpy.context.object, np.random.default_rng(seed)
     avatar.location, avatar.rotation_euler = rng.normal(size=3) * 0.3, rng.normal(size=3) * 0.3
-    body_shapes.set_percents(avatar, armature_shapes.percents_of(SHAPES[seed % len(SHAPES)]))
+    body_shapes.set_percents(avatar, armature_sliders.percents_of(SHAPES[seed % len(SHAPES)]))
     for name in (
         "mTorso",
         "mChest",

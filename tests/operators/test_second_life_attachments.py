@@ -63,7 +63,7 @@ def by_hand(point: str, values: dict[int, float], centre: Any, turn: Any) -> tup
 @pytest.mark.parametrize("shape", range(len(SHAPES)))
 def test_offsets_are_those_of_the_page(clean_blender: Any, point: str, shape: int) -> None:
     from meshferry.blender_data.rigging import body_shapes
-    from meshferry.io_formats.second_life.shape import armature_shapes
+    from meshferry.io_formats.second_life.avatar import armature_sliders
     from meshferry.operators.families.second_life import attachments
 
     bpy = clean_blender
@@ -76,7 +76,7 @@ def test_offsets_are_those_of_the_page(clean_blender: Any, point: str, shape: in
         bpy.context.view_layer.update()
     select(bpy, avatar)
     assert bpy.ops.object.second_life_add_attachment_points() == {"FINISHED"}
-    body_shapes.set_percents(avatar, armature_shapes.percents_of(SHAPES[shape]))
+    body_shapes.set_percents(avatar, armature_sliders.percents_of(SHAPES[shape]))
     bpy.context.view_layer.update()
     before = np.array(box.matrix_world)
     select(bpy, box, avatar)

@@ -42,10 +42,10 @@ def folder(tmp_path: Path) -> Path:
 
 def shaped(bpy: Any, values: dict[int, float]) -> Any:
     from meshferry.blender_data.rigging import body_shapes
-    from meshferry.io_formats.second_life.shape import armature_shapes
+    from meshferry.io_formats.second_life.avatar import armature_sliders
 
     avatar = next(obj for obj in bpy.data.objects if obj.type == "ARMATURE")
-    body_shapes.set_percents(avatar, armature_shapes.percents_of(values))
+    body_shapes.set_percents(avatar, armature_sliders.percents_of(values))
     bpy.context.view_layer.update()
     return avatar
 

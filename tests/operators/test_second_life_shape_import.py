@@ -25,9 +25,9 @@ def shape(path: Path, data: bytes = made.BODY_PART) -> str:
 def sliders(armature: Any) -> dict[int, float]:
     """Return the values of sliders."""
     from meshferry.blender_data.rigging import body_shapes
-    from meshferry.io_formats.second_life.shape import armature_shapes
+    from meshferry.io_formats.second_life.avatar import armature_sliders
 
-    return armature_shapes.values_of(body_shapes.percents_of(armature))
+    return armature_sliders.values_of(body_shapes.percents_of(armature))
 
 
 def values_in(path: str) -> dict[int, float]:
@@ -228,9 +228,9 @@ def test_saved_shapes(clean_blender: Any, tmp_path: Path) -> None:
     assert heads(other) == pytest.approx(before, abs=2e-6)
     seen = tmp_path / "seen.xml"
     assert bpy.ops.object.second_life_save_shape(filepath=str(seen), use_as_others_see=True) == {"FINISHED"}
-    from meshferry.io_formats.second_life.shape import parameters
+    from meshferry.io_formats.second_life.avatar import sliders
 
-    wanted = parameters.as_others_see(values_in(loaded))
+    wanted = sliders.as_others_see(values_in(loaded))
     assert values_in(str(seen)) == pytest.approx(wanted, abs=1e-6)
     assert max(abs(wanted[number] - value) for number, value in values_in(loaded).items()) > 1e-3
     with pytest.raises(RuntimeError, match="the folder does not exist"):

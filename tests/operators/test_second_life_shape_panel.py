@@ -133,9 +133,9 @@ def test_joint_positions_count_in_the_height(clean_blender: Any, avatar: Any) ->
 
 @pytest.mark.parametrize(("sex", "extent"), [(0.0, 0.006 + 1.859), (1.0, 0.053 + 1.897)])
 def test_the_true_height_is_that_of_the_classic_body(sex: float, extent: float) -> None:
-    from meshferry.io_formats.second_life.shape import evaluation
+    from meshferry.io_formats.second_life.avatar import sliders
 
-    assert evaluation.evaluate_shape({MALE: sex}).body_height == pytest.approx(extent, abs=1e-3)
+    assert sliders.evaluate_shape({MALE: sex}).body_height == pytest.approx(extent, abs=1e-3)
 
 
 def test_random_shapes_are_normally_distributed_around_the_defaults(clean_blender: Any, avatar: Any) -> None:

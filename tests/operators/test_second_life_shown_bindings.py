@@ -36,9 +36,9 @@ def avatar_added() -> Any:
 
 def shape(avatar: Any, values: dict[int, float] = VALUES) -> None:
     from meshferry.blender_data.rigging import body_shapes
-    from meshferry.io_formats.second_life.shape import armature_shapes
+    from meshferry.io_formats.second_life.avatar import armature_sliders
 
-    body_shapes.set_percents(avatar, armature_shapes.percents_of(values))
+    body_shapes.set_percents(avatar, armature_sliders.percents_of(values))
 
 
 def points(obj: Any) -> Any:

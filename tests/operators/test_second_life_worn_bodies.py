@@ -197,12 +197,12 @@ def worlds_of(avatar: Any, values: dict[int, float]) -> tuple[dict[str, Any], An
 def test_files_of_clothes_bound_as_shown_have_the_shown_form(clean_blender: Any, tmp_path: Path, source: str) -> None:
     """By the page's formula for skins, each coordinate is within a step of the file, 1/65,535 of the box's side."""
     from meshferry.blender_data.rigging import body_shapes
-    from meshferry.io_formats.second_life.shape import armature_shapes
+    from meshferry.io_formats.second_life.avatar import armature_sliders
 
     bpy = clean_blender
     bpy.ops.object.second_life_add_mannequin()
     avatar = bpy.context.object
-    body_shapes.set_percents(avatar, armature_shapes.percents_of(SHAPE))
+    body_shapes.set_percents(avatar, armature_sliders.percents_of(SHAPE))
     for name, angles in (("mTorso", (0.1, 0.2, -0.1)), ("mChest", (0.15, -0.1, 0.1)), ("mHipLeft", (0.3, 0, 0))):
         avatar.pose.bones[name].rotation_mode = "XYZ"
         avatar.pose.bones[name].rotation_euler = angles

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...core.messages import OWN_FORMAT, Message, Named, Text, counted, error, listed, of_kind, warning
-from ..avatar import skeleton_table
+from ..avatar import joints as avatar_joints
 from . import writer
 from .document import LONGEST_CHAIN, MOST_CONSTRAINTS, SecondLifeAnimation, decode_text
 from .document_builder import MOST_BYTES
@@ -40,7 +40,7 @@ def _joints(document: SecondLifeAnimation) -> Iterator[Message]:
     if refused:
         template = "viewers refuse animations of these joints: {}"
         yield error("refused-joints", template, listed(refused), elements=bone_items(refused))
-    unknown = [name for name in names if name not in _REFUSED and not skeleton_table.is_animatable(name)]
+    unknown = [name for name in names if name not in _REFUSED and not avatar_joints.is_animatable(name)]
     if unknown:
         template = "the avatar has no joint {}, so the upload is refused"
         yield error("unknown-animated-joints", template, listed(unknown), elements=bone_items(unknown))
@@ -122,7 +122,7 @@ def _positions(document: SecondLifeAnimation) -> Iterator[Message]:
         if not len(joint.position):
             continue
         name = decode_text(joint.name)
-        if joint.known != skeleton_table.ROOT:
+        if joint.known != avatar_joints.ROOT:
             moved.append(name)
         keys = curves.position_keys(document, joint)
         beyond = abs(keys.values).max(axis=1) > codes.FARTHEST * 0.9999
@@ -158,12 +158,12 @@ def _is_usable(constraint: Any, joints: set[str]) -> bool:
     source, target, length = _source_name(constraint), _name(constraint["target"]), int(constraint["chain_length"])
     if not _is_volume(source) or not (target == _GROUND or _is_volume(target)):
         return False
-    chain = skeleton_table.ancestors(source)[1 : length + 2]
+    chain = avatar_joints.ancestors(source)[1 : length + 2]
     return constraint["type"] <= _LAST_TYPE and length <= LONGEST_CHAIN and joints.issuperset(chain)
 
 
 def _is_volume(name: str) -> bool:
-    joint = skeleton_table.table().get(name)
+    joint = avatar_joints.table().get(name)
     return joint is not None and joint.is_collision_volume
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...core.messages import Message
 from ...core.scene import AnyArray
-from ..avatar import skeleton_table
+from ..avatar import joints
 
 FORMAT = "second_life_animation"
 """Name of the format in the registry."""
@@ -54,7 +54,7 @@ class JointKeys:
     @property
     def known(self) -> str:
         """Name in the avatar table of the joint that ``name`` refers to; empty if the avatar has no such joint."""
-        return skeleton_table.canonical(decode_text(self.name)) or ""
+        return joints.canonical(decode_text(self.name)) or ""
 
     @property
     def key_count(self) -> int:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ...core.errors import ExportError
 from ...core.messages import Text, counted, error
-from ..avatar import skeleton_table
+from ..avatar import joints
 from ..avatar.avatar_motion import AvatarMotion
 from . import writer
 from .document import JointKeys, SecondLifeAnimation, decode_text
@@ -175,5 +175,5 @@ def _divisor(name: str) -> float:
 @functools.cache
 def _depth_below(name: str) -> int:
     """Return the length of the longest chain of bones below a joint."""
-    children = [child.name for child in skeleton_table.table().values() if child.parent == name and child.is_bone]
+    children = [child.name for child in joints.table().values() if child.parent == name and child.is_bone]
     return max((1 + _depth_below(child) for child in children), default=0)

@@ -11,7 +11,7 @@ from ...core.errors import ExportError
 from ...core.messages import Elements, Named, Text, counted, error, listed
 from ...core.scene import Clip, Scene, Skeleton
 from ...passes.clips import DEFAULT_RATE
-from ..avatar import skeleton_table
+from ..avatar import joints as avatar_joints
 from ..avatar.avatar_motion import AvatarMotion
 from .document import JointKeys, SecondLifeAnimation, decode_text
 from .keys import codes, curves, looping, reduction
@@ -52,7 +52,7 @@ def warn_of_unknown_bones(clip: Clip, skeleton: Skeleton, motion: AvatarMotion, 
         template = "{} no joint of the avatar and left out: {}"
         scene.report.loss("unknown-bones-left-out", template, number, listed(names), elements=bone_items(names))
         for name in names:
-            near = difflib.get_close_matches(name, skeleton_table.table(), n=1, cutoff=_LIKE)
+            near = difflib.get_close_matches(name, avatar_joints.table(), n=1, cutoff=_LIKE)
             if near:
                 template = "bone '{}' has almost the name of the joint '{}'"
                 scene.report.loss("bone-almost-a-joint", template, name, near[0], elements=bone_items([name]))
@@ -60,7 +60,7 @@ def warn_of_unknown_bones(clip: Clip, skeleton: Skeleton, motion: AvatarMotion, 
 
 def warn_of_moved_joints(joints: Sequence[str], scene: Scene) -> None:
     """Warn about joints that leave their rest positions in an animation that stores no positions."""
-    moved = [joint for joint in joints if joint != skeleton_table.ROOT]
+    moved = [joint for joint in joints if joint != avatar_joints.ROOT]
     if moved:
         number = counted(len(moved), "joint moves", "joints move")
         template = "{} from its place, which is left out (option Positions): {}"
@@ -184,7 +184,7 @@ def _stays_posed(document: SecondLifeAnimation, joint: JointKeys) -> bool:
     Standing animations move only the original joints. So another joint stays as it is if its last rotation differs from
     the rest pose.
     """
-    known = skeleton_table.table().get(joint.known)
+    known = avatar_joints.table().get(joint.known)
     if known is None or not known.is_bone or known.is_base or not len(joint.rotation):
         return False
     last = curves.rotation_keys(document, joint).values[-1]

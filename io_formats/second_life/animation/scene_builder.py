@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ...core.messages import counted
 from ...core.scene import Clip, Keys, KeyTrack, Playback, Scene
-from ..avatar import skeleton_table, skeletons
+from ..avatar import joints as avatar_joints
+from ..avatar import skeletons
 from ..models import space
 from . import writer
 from .document import JointKeys, SecondLifeAnimation, decode_text
@@ -16,7 +17,7 @@ def scene_of(document: SecondLifeAnimation, name: str) -> Scene:
     scene = Scene(name, warnings=list(document.warnings))
     joints = document.known_joints()
     unknown = list(dict.fromkeys(decode_text(joint.name) for joint in document.joints if not joint.known))
-    on_screen = [name for name in unknown if name in skeleton_table.screen_attachments()]
+    on_screen = [name for name in unknown if name in avatar_joints.screen_attachments()]
     scene.report.loss_of(
         "screen-attachments-not-shown",
         "{} kept for the export, but not shown: {}",
@@ -27,7 +28,7 @@ def scene_of(document: SecondLifeAnimation, name: str) -> Scene:
     unknown = [name for name in unknown if name not in on_screen]
     template = "{} not in the avatar and left out: {}"
     scene.report.loss_of("unknown-joints-left-out", template, unknown, "joint is", "joints are")
-    kinds = {skeleton_table.table()[joint].kind for joint in joints}
+    kinds = {avatar_joints.table()[joint].kind for joint in joints}
     skeleton = skeletons.avatar_skeleton(
         with_collision_volumes="collision_volume" in kinds, with_attachments="attachment" in kinds
     )
@@ -39,7 +40,7 @@ def scene_of(document: SecondLifeAnimation, name: str) -> Scene:
     clip.original = writer.write(document)
     for joint, keys in joints.items():
         track = KeyTrack(place[joint], 0, _positions(document, keys), _rotations(document, keys))
-        track.is_offset = joint == skeleton_table.ROOT
+        track.is_offset = joint == avatar_joints.ROOT
         if track.translation is not None or track.rotation is not None:
             clip.keys.append(track)
     scene.clips.append(clip)

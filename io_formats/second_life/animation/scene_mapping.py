@@ -15,7 +15,7 @@ from ...core.messages import Named, Text, counted, listed
 from ...core.options import resolve
 from ...core.scene import Clip, Keys, Playback, Scene, Skeleton
 from ...passes.clips import DEFAULT_RATE, clip_parts, values_at, with_frames
-from ..avatar import skeleton_table
+from ..avatar import joints as avatar_joints
 from ..avatar.avatar_motion import AvatarMotion, motion_of
 from . import document_builder, export_findings, reader, writer
 from .checks import unusable_constraints
@@ -73,7 +73,7 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Second
 
 def _drop_unknown_joints(document: SecondLifeAnimation, scene: Scene) -> None:
     """Remove joints of the imported file that the avatar does not have, since the viewer would refuse the upload."""
-    names = [name for joint in document.joints if not skeleton_table.is_animatable(name := decode_text(joint.name))]
+    names = [name for joint in document.joints if not avatar_joints.is_animatable(name := decode_text(joint.name))]
     if names:
         document.joints = [joint for joint in document.joints if decode_text(joint.name) not in names]
         number = counted(len(names), "joint of the imported file is", "joints of the imported file are")
@@ -242,7 +242,7 @@ def _with_positions(motion: AvatarMotion, original: SecondLifeAnimation | None, 
     if POSITIONS.flag(chosen):
         return set(motion.names)
     joints = original.joints if original is not None else ()
-    return {skeleton_table.ROOT, *(joint.known for joint in joints if len(joint.position))}
+    return {avatar_joints.ROOT, *(joint.known for joint in joints if len(joint.position))}
 
 
 def _update_priorities(joints: Sequence[JointKeys], file_base: int, base: int, playback: Playback | None) -> None:
@@ -267,7 +267,7 @@ def _kept_joints(
 
     Joints that the skeleton has but that are no longer animated are left out.
     """
-    there = {skeleton_table.canonical(joint.name) for joint in skeleton.joints}
+    there = {avatar_joints.canonical(joint.name) for joint in skeleton.joints}
     place = {name: number for number, name in enumerate(motion.names)}
     is_same_length = abs(original.duration - document.duration) <= max(1e-4, curves.time_tolerance(original.duration))
     if is_same_length:

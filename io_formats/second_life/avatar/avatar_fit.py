@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ...core.errors import MeshferryError
 from ...core.messages import Text, listed
 from ..models import space
-from . import skeleton_table, skeletons
+from . import joints, skeletons
 
 Array = npt.NDArray[np.float64]
 
@@ -54,13 +54,13 @@ def avatar_axes(heads: Mapping[str, Array]) -> Array:
     MeshferryError
         Joints are missing that define the directions.
     """
-    left = skeleton_table.left_of(heads)
+    left = joints.left_of(heads)
     top = next((name for name in _SPINE if name in heads), None)
-    if left is None or top is None or skeleton_table.ROOT not in heads:
+    if left is None or top is None or joints.ROOT not in heads:
         raise MeshferryError(
             "The bone table must name the bones of mPelvis, of the spine or head, and of joints on both sides"
         )
-    spine = heads[top] - heads[skeleton_table.ROOT]
+    spine = heads[top] - heads[joints.ROOT]
     axis = int(np.abs(spine).argmax())
     up = np.identity(3)[axis] * np.sign(spine[axis])
     left = left - up * (left @ up)
@@ -75,7 +75,7 @@ def avatar_axes(heads: Mapping[str, Array]) -> Array:
 def standard_heads() -> dict[str, Array]:
     """Return the position of each joint of the standard avatar, (3,)."""
     turn = space.TO_BLENDER[:3, :3]
-    return {name: turn @ matrix[:3, 3] for name, matrix in skeleton_table.rest_matrices().items()}
+    return {name: turn @ matrix[:3, 3] for name, matrix in joints.rest_matrices().items()}
 
 
 def fit_matrices(heads: Mapping[str, Array]) -> dict[str, Array]:
@@ -92,7 +92,7 @@ def fit_matrices(heads: Mapping[str, Array]) -> dict[str, Array]:
     for name, below in children.items():
         turn = turns.get(_nearest(name, turns), np.identity(3))
         turns[name], found[name] = _fit(name, _main_child(below), heads, wanted, size, turn)
-    root = found[skeleton_table.ROOT]
+    root = found[joints.ROOT]
     return {name: found.get(name, found.get(_nearest(name, found), root)) for name in heads}
 
 
@@ -110,8 +110,8 @@ def rest_turns(heads: Mapping[str, Array]) -> dict[str, Array]:
     """
     wanted, pointed = standard_heads(), aims(heads)
     turns: dict[str, Array] = {}
-    for name in (name for name in skeleton_table.table() if name in heads):
-        if skeleton_table.table()[name].group in _UPRIGHT or name.startswith((*_LEVEL, "mAnkle")):
+    for name in (name for name in joints.table() if name in heads):
+        if joints.table()[name].group in _UPRIGHT or name.startswith((*_LEVEL, "mAnkle")):
             turns[name] = np.identity(3)
             continue
         turn = turns.get(_nearest(name, turns), np.identity(3))
@@ -136,7 +136,7 @@ def joint_ends(heads: Mapping[str, Array]) -> dict[str, Array]:
         if child is not None and np.linalg.norm(heads[child] - head) > 0:
             found[name] = heads[child]
         else:
-            end = space.TO_BLENDER[:3, :3] @ skeleton_table.table()[name].end
+            end = space.TO_BLENDER[:3, :3] @ joints.table()[name].end
             found[name] = head + linear @ turns[name] @ end
     return found
 
@@ -215,7 +215,7 @@ def _limb_bones(heads: Mapping[str, Array], *limbs: Sequence[str]) -> list[tuple
 
 def _children(heads: Mapping[str, Array]) -> dict[str, list[str]]:
     """Return, for each mapped joint that positions vertices, the next such joints below it; parents come first."""
-    children: dict[str, list[str]] = {name: [] for name in skeleton_table.table() if name in heads and _drives(name)}
+    children: dict[str, list[str]] = {name: [] for name in joints.table() if name in heads and _drives(name)}
     for name in children:
         if above := _nearest(name, children):
             children[above].append(name)
@@ -224,12 +224,12 @@ def _children(heads: Mapping[str, Array]) -> dict[str, list[str]]:
 
 def _drives(name: str) -> bool:
     """Return whether a joint positions the vertices that are weighted to it."""
-    return skeleton_table.table()[name].is_bone and "mHead" not in skeleton_table.ancestors(name)[1:]
+    return joints.table()[name].is_bone and "mHead" not in joints.ancestors(name)[1:]
 
 
 def _nearest(name: str, among: Mapping[str, object]) -> str:
     """Return the nearest ancestor of a joint among some joints, or an empty string."""
-    return next((one for one in skeleton_table.ancestors(name)[1:] if one in among), "")
+    return next((one for one in joints.ancestors(name)[1:] if one in among), "")
 
 
 def _main_child(children: list[str]) -> str:
@@ -241,7 +241,7 @@ def _main_child(children: list[str]) -> str:
 def _size(heads: Mapping[str, Array], wanted: Mapping[str, Array], children: Mapping[str, list[str]]) -> float:
     """Return the size of the avatar relative to the rig: the ratio of the summed lengths of all limbs."""
     pairs = [(name, child) for name, below in children.items() for child in below]
-    limbs = [pair for pair in pairs if skeleton_table.table()[pair[0]].group in {"Arms", "Legs"}] or pairs
+    limbs = [pair for pair in pairs if joints.table()[pair[0]].group in {"Arms", "Legs"}] or pairs
     before = sum(float(np.linalg.norm(heads[child] - heads[name])) for name, child in limbs)
     after = sum(float(np.linalg.norm(wanted[child] - wanted[name])) for name, child in limbs)
     if before <= 0 or after <= 0:
@@ -255,13 +255,13 @@ def _fit(
     """Return the rotation, (3, 3), and the transform, (4, 4), of one joint; ``turn`` is the rotation of its parent."""
     start, end = heads[name], wanted[name]
     hips = ("mHipLeft", "mHipRight")
-    if name == skeleton_table.ROOT and all(hip in heads for hip in hips):
+    if name == joints.ROOT and all(hip in heads for hip in hips):
         # In other rigs the root may be anywhere between back and belly; the hip joints are well-defined.
         start, end = (np.mean([places[hip] for hip in hips], axis=0) for places in (heads, wanted))
     is_level = name.startswith(_LEVEL)
     if is_level and name.startswith("mCollar") and child:
         start, end = heads[child], wanted[child]
-    is_upright = skeleton_table.table()[name].group in _UPRIGHT
+    is_upright = joints.table()[name].group in _UPRIGHT
     if is_level or is_upright:
         turn = np.identity(3)
     linear = size * turn

@@ -18,8 +18,8 @@ from ...geometry.transforms import (
     rotation_matrices,
 )
 from ...passes.clips import DEFAULT_RATE
-from . import avatar_fit, skeleton_table
-from .rig_joints import RigJoints, bones_to_next, rig_joints
+from . import avatar_fit, joints
+from .other_rigs import RigJoints, bones_to_next, rig_joints
 
 Floats = npt.NDArray[np.float64]
 
@@ -120,7 +120,7 @@ def _posed_names(names: Sequence[str], clip: Clip, rig: RigJoints) -> list[str]:
     These are all joints of the body, and all joints of a group (such as the hands) if at least one of the group is
     moved.
     """
-    table = skeleton_table.table()
+    table = joints.table()
     tracks = {track.target: track for track in clip.transforms}
     moved = set()
     for name in names:
@@ -152,7 +152,7 @@ class _Worlds:
             found = turn @ moved @ turn.T
             if self.rig.is_other_rig:
                 found = self._aimed(name, found) @ self.rig.rest_turns[name]
-            self.rotations[name] = found @ skeleton_table.table()[name].axes
+            self.rotations[name] = found @ joints.table()[name].axes
         return self.rotations[name]
 
     def _aimed(self, name: str, rotation: Floats) -> Floats:
@@ -183,14 +183,14 @@ class _Worlds:
         head, rest_head = self.posed[:, rig.bones[name], :3, 3], rig.rest[rig.bones[name], :3, 3]
         if parent is None:
             offset = (head - rest_head) @ rig.turn.T * rig.size
-            return offset, name == skeleton_table.ROOT and bool((np.abs(offset) > _MOVED).any())
+            return offset, name == joints.ROOT and bool((np.abs(offset) > _MOVED).any())
         between = (head - self.posed[:, rig.bones[parent], :3, 3]) @ rig.turn.T * rig.size
         offset = (self.rotation(parent).transpose(0, 2, 1) @ between[..., None])[..., 0]
-        table = skeleton_table.table()
+        table = joints.table()
         # If the skeleton lacks the joint's parent, the position relative to the parent is not known.
         is_known = parent == table[name].parent
         if rig.is_other_rig:
-            chain = skeleton_table.ancestors(name)
+            chain = joints.ancestors(name)
             lacking = chain[1 : chain.index(parent)]  # the avatar's joints that the rig lacks stay at rest
             offset = offset - np.sum([table[joint].position for joint in lacking], axis=0)
             still, is_known = np.array(table[name].position), True
@@ -200,7 +200,7 @@ class _Worlds:
 
     def _parent(self, name: str) -> str | None:
         """Return the nearest ancestor of a joint in the avatar table that the skeleton has, or None."""
-        return next((above for above in skeleton_table.ancestors(name)[1:] if above in self.rig.bones), None)
+        return next((above for above in joints.ancestors(name)[1:] if above in self.rig.bones), None)
 
 
 def times_of(clip: Clip) -> Floats:

@@ -17,20 +17,16 @@ import numpy.typing as npt
 from ...core.errors import ExportError
 from ...core.messages import Report
 from ...core.scene import Joint, Skeleton, Skin
-from ...geometry import hierarchy
-from ...geometry.transforms import Matrix, matrix_of_transform
+from ...geometry.transforms import Matrix
 from ..models import space
 from ..models.faces import FaceArrays
 from ..options import JOINT_POSITIONS, LOCK_SCALE
-from . import skeleton_table
+from . import joints
 from .joint_positions import JointPositions, position_of_unknown, report_offsets
-from .skeleton_table import MOST_JOINTS
+from .joints import _STRAIGHT, MOST_JOINTS, world_matrices
 
 MOST_INDICES = 255
 """Number of joints that the weights of a file can refer to: a byte, of which 255 ends a list."""
-_STRAIGHT = 1e-4
-"""Tolerance for the elements of a 3 × 3 matrix up to which an imported joint has the same axes as the avatar's
-joint."""
 _EXACT = 1e-6
 """Tolerance for matrices that equal the file's except for rounding to single precision."""
 
@@ -73,28 +69,7 @@ class Rig:
     @property
     def unknown(self) -> list[str]:
         """Joint names that the viewer does not know."""
-        return [name for name in self.joint_names if skeleton_table.canonical(name) is None]
-
-
-def world_matrices(skeleton: Skeleton) -> Matrix:
-    """Return the rest matrix of every joint in the space of the skeleton, (J, 4, 4) float64."""
-    joints = skeleton.joints
-    local = [matrix_of_transform(joint.translation, joint.rotation, joint.scale) for joint in joints]
-    return hierarchy.world_matrices(np.array(local).reshape(-1, 4, 4), [joint.parent for joint in joints])
-
-
-def facing(skeleton: Skeleton) -> Matrix:
-    """Return the rotation about Z, (4, 4), from a skeleton's space to the avatar's, in which it faces +X.
-
-    Its left joints are rotated to +Y. Rotations within 1° of a multiple of 90° are snapped to it, so that values stay
-    exact. A skeleton without a pair of joints is assumed to face -Y, as avatars do in Blender.
-    """
-    heads: dict[str, Matrix] = {}
-    for joint, world in zip(skeleton.joints, world_matrices(skeleton), strict=True):
-        known = skeleton_table.canonical(joint.name)
-        if known is not None:
-            heads.setdefault(known, world[:3, 3])
-    return space.facing_of(heads)
+        return [name for name in self.joint_names if joints.canonical(name) is None]
 
 
 def used_joints(faces: Iterable[FaceArrays], joint_count: int, name: str = "") -> tuple[list[int], int]:
@@ -151,13 +126,13 @@ def rig_of(
         More joints than weights can refer to.
     """
     heads = (turn @ world_matrices(skeleton))[:, :3, 3]
-    known = [skeleton_table.canonical(joint.name) for joint in skeleton.joints]
+    known = [joints.canonical(joint.name) for joint in skeleton.joints]
     place_of = {name: head for name, head in zip(reversed(known), reversed(heads), strict=True) if name is not None}
     chosen = list(used) or [next((number for number, name in enumerate(known) if name is not None), 0)]
     as_imported = {name for name, joint in zip(known, skeleton.joints, strict=True) if name and joint.is_as_imported}
     places = JointPositions(place_of, skin, turn, as_imported)
     choice = JOINT_POSITIONS.text(options)
-    above = {joint for number in chosen if known[number] for joint in skeleton_table.ancestors(known[number] or "")}
+    above = {joint for number in chosen if known[number] for joint in joints.ancestors(known[number] or "")}
     moved = [] if choice == "NEVER" else places.moved(above)
     writes = choice == "ALWAYS" or (choice == "AUTO" and (bool(moved) or places.keeps_stored()))
     if choice == "AUTO":
@@ -206,11 +181,11 @@ def rig_as_imported(skeleton: Skeleton, skin: Skin, used: Sequence[int]) -> Rig 
     place: dict[str, int] = {}
     for number, name in enumerate(skin.joint_names):
         place.setdefault(name, number)
-        known = skeleton_table.canonical(name)
+        known = joints.canonical(name)
         if known is not None:
             place.setdefault(known, number)
     index = np.array(
-        [place.get(joint.name, place.get(skeleton_table.canonical(joint.name) or "", -1)) for joint in skeleton.joints],
+        [place.get(joint.name, place.get(joints.canonical(joint.name) or "", -1)) for joint in skeleton.joints],
         np.int32,
     )
     if any(index[number] < 0 for number in used):
@@ -233,7 +208,7 @@ def rig_as_imported(skeleton: Skeleton, skin: Skin, used: Sequence[int]) -> Rig 
 
 def _written(joint: Joint) -> str:
     """Return the name under which a joint is written."""
-    known = skeleton_table.canonical(joint.name)
+    known = joints.canonical(joint.name)
     return joint.name if known is None else known.replace(" ", "_")
 
 
@@ -247,8 +222,8 @@ def _rest(known: str | None, head: Matrix, places: JointPositions) -> Matrix:
     if known is None:
         rest[:3, 3] = head
         return rest
-    if not skeleton_table.table()[known].is_bone:
-        rest[:3, :3] = skeleton_table.rest_matrices()[known][:3, :3]
+    if not joints.table()[known].is_bone:
+        rest[:3, :3] = joints.rest_matrices()[known][:3, :3]
     imported = places.imported_rest(known)
     if imported is not None:
         tolerance = _EXACT if places.is_aligned else _STRAIGHT

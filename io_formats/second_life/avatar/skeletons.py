@@ -1,5 +1,8 @@
 """The avatar's skeleton, from the table or the binding of a file -> ``Skeleton`` (formats page, sections 4 and 7).
 
+A pose bone scales along its own axes only. Bones that are always scaled evenly or not
+at all point to their ends. Everything is in the avatar's space.
+
 In Blender's space the avatar faces -Y with its left at +X. Bones have neither rotation nor scale; collision volumes and
 attachment points have those of the table or of the file.
 """
@@ -15,8 +18,65 @@ import numpy.typing as npt
 from ...core.scene import Joint, Skeleton
 from ...geometry.transforms import matrices_to_quaternions
 from ..models import space
-from . import automatic_weights, bone_axes, skeleton_table
-from .skeleton_table import Matrix, TableJoint
+from . import joints as avatar_joints
+from .joints import Matrix, TableJoint
+from .sliders import uneven_bones
+
+AXES = "AVATAR"
+"""Identifier of these directions, stored with armatures and actions in .blend files."""
+
+_ROLL_AXES = ((1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
+"""Preferred Z axes of bones: forwards, or upwards for bones that point forwards or backwards. Both are in the mirror
+plane of left and right, so that bones of both sides have mirrored rolls."""
+_ALONG = 0.9
+"""Cosine of the angle between a bone and a roll axis above which the other axis is used."""
+_LEAST_LENGTH = 1e-3
+"""Length in metres below which an end does not give a usable length."""
+
+
+@functools.cache
+def aligned_joints() -> frozenset[str]:
+    """Return the names of the joints whose bones lie along the axes: bones that scale unevenly, and all volumes."""
+    volumes = (name for name, joint in avatar_joints.table().items() if joint.is_collision_volume)
+    return uneven_bones() | frozenset(volumes)
+
+
+@functools.cache
+def aligned_axes(name: str) -> tuple[Matrix, Matrix]:
+    """Return the direction of an aligned joint's bone and of the bone's Z axis, each (3,).
+
+    They are axes of the joint at rest: the one nearest to the joint's end, and the one nearest to a preferred axis.
+    """
+    joint = avatar_joints.table()[name]
+    own = joint.axes
+    shares = np.array(joint.end) @ own
+    nearest = int(np.abs(shares).argmax())
+    along = own[:, nearest] * np.sign(shares[nearest])
+    roll = next(np.array(axis) for axis in _ROLL_AXES if abs(along @ axis) < _ALONG)
+    across = np.abs(roll @ own)
+    across[nearest] = -1.0
+    best = int(across.argmax())
+    return along, own[:, best] * np.sign(roll @ own[:, best])
+
+
+def drawn_axes(name: str, end: Matrix) -> tuple[Matrix, Matrix | None]:
+    """Return the vector from head to tail of a joint's bone, (3,), and the direction of its Z axis if it matters, (3,).
+
+    ``end`` is the end of the joint relative to its head. The tail of an aligned bone is the point on its axis that is
+    nearest to the end. Bones of volumes are at most half as long as the volume, because the ends of some are up to 6 cm
+    in front of the figure.
+    """
+    if name not in aligned_joints():
+        return end, None
+    along, up = aligned_axes(name)
+    length = float(end @ along)
+    length = length if length > _LEAST_LENGTH else float(np.linalg.norm(end))
+    joint = avatar_joints.table()[name]
+    if joint.is_collision_volume:
+        half = float(np.linalg.norm(joint.local[:3, :3].T @ along)) / 2
+        length *= min(1.0, half / float(np.array(joint.end) @ along))
+    return along * length, up
+
 
 COLLISION_GROUP = "Collision Volumes"
 ATTACHMENT_GROUP = "Attachment Points"
@@ -31,7 +91,7 @@ def avatar_skeleton(
     *,
     with_collision_volumes: bool = True,
     with_attachments: bool = False,
-    weighted: str = automatic_weights.BODY,
+    weighted: str = avatar_joints.BODY,
 ) -> Skeleton:
     """Return the standard avatar: 133 bones, 26 collision volumes, and on request 47 attachment points.
 
@@ -43,7 +103,7 @@ def avatar_skeleton(
         kinds.add("collision_volume")
     if with_attachments:
         kinds.add("attachment")
-    names = [name for name, joint in skeleton_table.table().items() if joint.kind in kinds]
+    names = [name for name, joint in avatar_joints.table().items() if joint.kind in kinds]
     return skeleton_of(NAME, names, {}, weighted=weighted)
 
 
@@ -73,15 +133,15 @@ def bound_skeleton(
     parents:
         Names of the parents of unknown joints; without one, a joint becomes a child of the root, as in the viewer.
     """
-    table = skeleton_table.table()
+    table = avatar_joints.table()
     listed: dict[str, int] = {}
     unknown: dict[str, int] = {}
     for number, joint in enumerate(joint_names):
-        known = skeleton_table.canonical(joint)
+        known = avatar_joints.canonical(joint)
         (unknown if known is None else listed).setdefault(known or joint, number)
     wanted = set(listed)
     for known in listed:
-        wanted.update(above for above in skeleton_table.ancestors(known) if table[above].is_bone)
+        wanted.update(above for above in avatar_joints.ancestors(known) if table[above].is_bone)
     if whole_avatar:
         wanted.update(known for known, joint in table.items() if joint.is_bone)
     names = [known for known in table if known in wanted]
@@ -94,13 +154,13 @@ def bound_skeleton(
     place = {known: number for number, known in enumerate(names)}
     place.update((joint, len(names) + number) for number, joint in enumerate(unknown))
     for joint, number in unknown.items():
-        above = place.get((parents or {}).get(joint, skeleton_table.ROOT), place.get(skeleton_table.ROOT, -1))
+        above = place.get((parents or {}).get(joint, avatar_joints.ROOT), place.get(avatar_joints.ROOT, -1))
         head = space.TO_BLENDER[:3, :3] @ rests[number, :3, 3]
         skeleton.joints.append(Joint(joint, above, _three(head), group=UNKNOWN_GROUP, automatic_weights=False))
     heads = _heads(skeleton)
     for added in skeleton.joints[len(names) :]:
         added.translation = _three(np.array(added.translation) - heads[added.parent])
-    return skeleton, [place[skeleton_table.canonical(joint) or joint] for joint in joint_names]
+    return skeleton, [place[avatar_joints.canonical(joint) or joint] for joint in joint_names]
 
 
 def _heads(skeleton: Skeleton) -> Matrix:
@@ -122,7 +182,7 @@ def skeleton_of(
     rests: Mapping[str, Matrix],
     given_names: Mapping[str, str] | None = None,
     *,
-    weighted: str = automatic_weights.BODY,
+    weighted: str = avatar_joints.BODY,
 ) -> Skeleton:
     """Return a skeleton of joints of the table, parents first.
 
@@ -138,7 +198,7 @@ def skeleton_of(
     weighted:
         Joints that take part in automatic weights: the key of a choice of :mod:`.automatic_weights`.
     """
-    table = skeleton_table.table()
+    table = avatar_joints.table()
     worlds = rest_worlds(rests)
     place = {known: number for number, known in enumerate(names)}
     joints = []
@@ -153,7 +213,7 @@ def skeleton_of(
         rotation, scale = (1.0, 0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
         if not joint.is_bone:
             rotation, scale = _rotation_and_scale(space.to_blender(local))
-        tail, up = bone_axes.drawn_axes(known, _end(joint, worlds, place))
+        tail, up = drawn_axes(known, _end(joint, worlds, place))
         joints.append(
             Joint(
                 (given_names or {}).get(known, known),
@@ -164,11 +224,11 @@ def skeleton_of(
                 tail=_three(space.TO_BLENDER[:3, :3] @ tail),
                 up=None if up is None else _three(space.TO_BLENDER[:3, :3] @ up),
                 group=_group(joint),
-                automatic_weights=automatic_weights.is_chosen(joint, weighted),
-                aliases=skeleton_table.aliases()[known],
+                automatic_weights=avatar_joints.is_chosen(joint, weighted),
+                aliases=avatar_joints.aliases()[known],
             )
         )
-    return Skeleton(name, joints, bone_axes=bone_axes.AXES, inherits_scale=False)
+    return Skeleton(name, joints, bone_axes=AXES, inherits_scale=False)
 
 
 def rest_worlds(rests: Mapping[str, Matrix], positions: Mapping[str, Matrix] | None = None) -> dict[str, Matrix]:
@@ -179,7 +239,7 @@ def rest_worlds(rests: Mapping[str, Matrix], positions: Mapping[str, Matrix] | N
     """
     worlds: dict[str, Matrix] = {}
     origin = np.identity(4)
-    for known, joint in skeleton_table.table().items():
+    for known, joint in avatar_joints.table().items():
         given = rests.get(known)
         if given is None:
             local = joint.local
@@ -208,7 +268,7 @@ def _end(joint: TableJoint, worlds: Mapping[str, Matrix], place: Mapping[str, in
 @functools.cache
 def connected_bones(parent: str) -> tuple[str, ...]:
     """Return the child bones, in the table, that start where this bone ends."""
-    table = skeleton_table.table()
+    table = avatar_joints.table()
     return tuple(
         name
         for name, child in table.items()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...geometry.transforms import Matrix, matrix_of_linear
-from ..avatar import skeleton_table
+from ..avatar import joints
 from .document import Collada
 
 _LEAST_UNIT = 3.0
@@ -57,7 +57,7 @@ def bind_space(binds: Mapping[str, Matrix], asset: Matrix) -> BindSpace:
         return BindSpace(asset, np.identity(4), "asset")
     names = list(binds)
     bound = np.stack([binds[name] for name in names])
-    expected = np.stack([skeleton_table.rest_matrices()[name] for name in names])
+    expected = np.stack([joints.rest_matrices()[name] for name in names])
     turn, factor = _turn_and_factor(bound[:, :3, :3], expected[:, :3, :3])
     of_binds = matrix_of_linear(turn * factor)
     quarter = matrix_of_linear(_QUARTER)

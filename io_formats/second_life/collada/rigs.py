@@ -13,10 +13,9 @@ from ...core.scene import AnyArray, FloatArray, IntArray, Joint, Layer, Mesh, Sk
 from ...core.scene import Skin as SceneSkin
 from ...geometry.normals import unit
 from ...geometry.transforms import Matrix, matrices_to_quaternions
-from ..avatar import skeleton_table
-from ..avatar.joint_positions import MOVED, millimetres
+from ..avatar import joints as avatar_joints
+from ..avatar.joint_positions import MOVED, binding_of, millimetres, rows_of
 from ..avatar.skeletons import bound_skeleton
-from ..avatar.skins import binding_of, rows_of
 from ..models import space
 from ..models.faces import strongest
 from ..models.skin_block import SkinBlock
@@ -57,7 +56,7 @@ class Rig:
                 if names[number] not in self.binds:
                     self.binds[names[number]] = np.linalg.inv(skin.inverse_bind[number])
         self.used = used or listed_names
-        self.known = [joint for joint in listed_names if skeleton_table.canonical(joint) is not None]
+        self.known = [joint for joint in listed_names if avatar_joints.canonical(joint) is not None]
         self.space: BindSpace = bind_space(
             {joint: self.binds[joint] for joint in self.known if joint in self.binds}, asset_matrix(document)
         )
@@ -80,12 +79,12 @@ class Rig:
         name = self._name() or name
         if not self.known:
             return self._other_skeleton(name, list(names))
-        table = skeleton_table.table()
+        table = avatar_joints.table()
         whole = JOINTS.text(options) == "AVATAR"
-        needed = {above for joint in self.used if joint in table for above in skeleton_table.ancestors(joint)}
+        needed = {above for joint in self.used if joint in table for above in avatar_joints.ancestors(joint)}
         chosen = [joint for joint in names if joint in self.used or (joint in table and table[joint].is_bone and whole)]
         chosen += [joint for joint in names if joint in needed and joint not in chosen and table[joint].is_bone]
-        expected = skeleton_table.rest_matrices()
+        expected = avatar_joints.rest_matrices()
         rests = np.array([self.rests.get(joint, expected.get(joint, np.identity(4))) for joint in chosen])
         parents = {joint: above for joint, above in self._parents(chosen).items() if above and joint not in table}
         skeleton, numbers = bound_skeleton(
@@ -151,7 +150,7 @@ class Rig:
         if self.at_table or not self.known:
             return None
         names = list(dict.fromkeys(canonical_names(skin)))
-        above = {above for name in names if name in self.known for above in skeleton_table.ancestors(name)}
+        above = {above for name in names if name in self.known for above in avatar_joints.ancestors(name)}
         names += [joint for joint in self.rests if joint in above and joint not in names]
         usable = np.array([joint in self.rests for joint in names])
         rests = np.array([self.rests.get(joint, np.identity(4)) for joint in names])
@@ -168,7 +167,7 @@ class Rig:
 
     def _positions(self, names: Sequence[str]) -> Matrix | None:
         """Return the positions of joints relative to their parents, (n, 3), or None if the nodes move no joint."""
-        table = skeleton_table.table()
+        table = avatar_joints.table()
         unknown = np.zeros(3)
         expected = [np.array(table[joint].position) if joint in table else unknown for joint in names]
         best: tuple[int, Matrix] | None = None
@@ -198,7 +197,7 @@ class Rig:
 
     def _moved(self, names: Sequence[str], positions: Matrix) -> dict[str, float]:
         """Return, for each joint that is moved, its distance from the nearer of its two standard positions."""
-        table = skeleton_table.table()
+        table = avatar_joints.table()
         found: dict[str, float] = {}
         for joint, position in zip(names, positions, strict=True):
             if joint in table:
@@ -218,7 +217,7 @@ class Rig:
 
     def at_standard(self, mesh: Mesh, skin: Skin) -> Mesh:
         """Return a mesh deformed as the viewer shows it on the standard avatar. ``mesh`` has the points of the file."""
-        expected = skeleton_table.rest_matrices()
+        expected = avatar_joints.rest_matrices()
         inverse = np.where(skin.usable[:, None, None], skin.inverse_bind, np.identity(4))
         bound = [
             expected[joint] @ inverse[number] if joint in expected else self.space.to_avatar
@@ -250,7 +249,7 @@ class Rig:
             report.note("not-an-avatar", "its rig is not that of a Second Life avatar")
             return
         for joint in self.used:
-            if joint not in skeleton_table.table():
+            if joint not in avatar_joints.table():
                 findings.add("unknown-joints", joint)
             elif self._is_shaped(joint):
                 findings.add("bound-with-shape", joint)
@@ -264,7 +263,7 @@ class Rig:
             joint
             for skin in self.document.skins
             for joint in skin.joint_names
-            if skeleton_table.canonical(joint) not in {None, joint, joint.replace("_", " ")}
+            if avatar_joints.canonical(joint) not in {None, joint, joint.replace("_", " ")}
         )
         if aliases:
             report.note("joint-aliases", "joints under other names: {}", listed(list(aliases), MOST_NAMED))
@@ -274,7 +273,7 @@ class Rig:
         if joint not in self.rests:
             return False
         bound, usual = (
-            np.linalg.norm(axes[:3, :3], axis=0) for axes in (self.rests[joint], skeleton_table.rest_matrices()[joint])
+            np.linalg.norm(axes[:3, :3], axis=0) for axes in (self.rests[joint], avatar_joints.rest_matrices()[joint])
         )
         return bool(np.abs(bound / usual - 1).max() > _SHAPED)
 
@@ -292,7 +291,7 @@ class Rig:
 
 def canonical_names(skin: Skin) -> list[str]:
     """Return the joints of a skin with the table's names; unknown ones keep theirs."""
-    return [skeleton_table.canonical(joint) or joint for joint in skin.joint_names]
+    return [avatar_joints.canonical(joint) or joint for joint in skin.joint_names]
 
 
 def influences(skin: Skin, points: int) -> tuple[IntArray, FloatArray]:
@@ -324,5 +323,5 @@ def _joint_nodes(nodes: Sequence[Node]) -> dict[str, int]:
             for number, node in enumerate(nodes):
                 name = str(getattr(node, key))
                 if node.is_joint is is_joint and name:
-                    found.setdefault(skeleton_table.canonical(name) or name, number)
+                    found.setdefault(avatar_joints.canonical(name) or name, number)
     return found

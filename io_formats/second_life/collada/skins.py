@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ...core.errors import FormatError
 from ...geometry.transforms import Matrix
-from ..avatar import skeleton_table
+from ..avatar import joints
 from . import numbers
 from .document import Skin
 from .findings import Findings
@@ -119,7 +119,7 @@ class SkinReader:
                     found.setdefault(element.get(key, ""), element)
         node = next((found[word] for found in self._nodes.values() if word in found), None)
         names = [word] if node is None else [word, node.get("sid", ""), node.get("name", "")]
-        known = [name for name in names if skeleton_table.canonical(name) is not None]
+        known = [name for name in names if joints.canonical(name) is not None]
         return [*known, *filter(None, names[1:]), word][0]
 
     def _weights(self, element: Element, owner: str, skin: Skin) -> Skin:
@@ -166,7 +166,7 @@ def _whole_names(words: list[str], stated: int) -> list[str]:
     while start < len(words):
         for count in range(_MOST_WORDS_OF_A_NAME, 0, -1):
             name = " ".join(words[start : start + count])
-            if count == 1 or name in skeleton_table.table():
+            if count == 1 or name in joints.table():
                 break
         names.append(name)
         start += count

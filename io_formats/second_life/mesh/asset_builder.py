@@ -14,8 +14,8 @@ from ...core.messages import Report
 from ...core.scene import FloatArray, Node
 from ...encodings.quantization import dequantise, quantise, quantise_normals
 from ...geometry.transforms import Matrix
+from ..avatar.joint_positions import rows_of
 from ..avatar.rigging import Rig
-from ..avatar.skins import rows_of
 from ..models import level_block, llsd_arrays, physics_block, skin_block
 from ..models.faces import FaceArrays
 from ..models.level_block import Face

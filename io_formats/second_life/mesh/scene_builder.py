@@ -21,8 +21,8 @@ from ...geometry.normals import repair
 from ...geometry.transforms import Matrix, matrices_to_quaternions, matrix_of_transform
 from ...passes.flatten import moved
 from ...passes.lod_names import LEVEL_SUFFIXES, PHYSICS_SUFFIX
+from ..avatar.joint_positions import Binding, binding_of
 from ..avatar.skeletons import bound_skeleton
-from ..avatar.skins import Binding, binding_of
 from ..models import space
 from ..models.faces import OFF_ONE
 from ..models.level_block import Face, faces_of

@@ -16,7 +16,8 @@ from ...core.messages import counted
 from ...core.options import resolve
 from ...core.scene import Mesh, Node, Scene, Skeleton, Surface
 from ...geometry.transforms import Matrix
-from ..avatar.rigging import Rig, facing, rig_as_imported, rig_of, used_joints
+from ..avatar.joints import facing
+from ..avatar.rigging import Rig, rig_as_imported, rig_of, used_joints
 from ..options import EXPORT_OPTIONS, MANY_MATERIALS
 from . import space
 from .faces import MOST_FACES, MOST_VERTICES, FaceArrays, empty_face, faces_of

@@ -6,14 +6,12 @@ change, so converting and converting back gives exactly the same values. Static 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from ...core.scene import Mesh, Surface
 from ...geometry.transforms import Basis, Matrix
-from ..avatar import skeleton_table
 
 BASIS = Basis(order=(1, 0, 2), signs=(1, -1, 1))
 """From the avatar's space to Blender's: (x, y, z) becomes (y, -x, z)."""
@@ -22,8 +20,6 @@ TO_BLENDER: Matrix = np.array(((0, 1, 0, 0), (-1, 0, 0, 0), (0, 0, 1, 0), (0, 0,
 TO_AVATAR: Matrix = TO_BLENDER.T.copy()
 for _turn in (TO_BLENDER, TO_AVATAR):
     _turn.setflags(write=False)
-_QUARTER = np.radians(1.0)
-"""Tolerance for snapping a rig to multiples of 90°, in radians."""
 
 
 def to_blender(matrices: Matrix) -> Matrix:
@@ -36,22 +32,6 @@ def to_avatar(matrices: Matrix) -> Matrix:
     """Convert transforms (…, 4, 4) from Blender's space to the avatar's; exact."""
     turned: Matrix = TO_AVATAR @ matrices @ TO_BLENDER
     return turned
-
-
-def facing_of(heads: Mapping[str, Matrix]) -> Matrix:
-    """Return the same as :func:`.rigging.facing` for the positions of joints, (3,), by their names in the table."""
-    left = skeleton_table.left_of(heads)
-    if left is None or np.hypot(left[0], left[1]) < 0.1 * np.linalg.norm(left):
-        return TO_AVATAR.copy()
-    angle = np.pi / 2 - np.arctan2(left[1], left[0])
-    quarters = round(angle / (np.pi / 2))
-    if abs(angle - quarters * np.pi / 2) <= _QUARTER:
-        cosine, sine = ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))[quarters % 4]
-    else:
-        cosine, sine = float(np.cos(angle)), float(np.sin(angle))
-    turn = np.identity(4)
-    turn[:2, :2] = ((cosine, -sine), (sine, cosine))
-    return turn
 
 
 def turned_mesh(mesh: Mesh, basis: Basis = BASIS) -> Mesh:

@@ -18,7 +18,8 @@ from ...passes.clips import DEFAULT_RATE, clip_parts, values_at, with_frames
 from ..animation import export_findings
 from ..animation.keys.codes import FARTHEST, Floats
 from ..animation.options import LONGEST
-from ..avatar import skeleton_table, skeletons
+from ..avatar import joints as avatar_joints
+from ..avatar import skeletons
 from ..avatar.avatar_motion import AvatarMotion, motion_of
 from ..models import space
 from . import motion
@@ -53,7 +54,7 @@ def to_scene(document: Bvh, name: str, options: Mapping[str, Any] | None = None)
     """
     scene = Scene(name)
     played_joints = _played_joints(document, scene)
-    has_attachments = any(not skeleton_table.table()[name].is_bone for name in played_joints.values())
+    has_attachments = any(not avatar_joints.table()[name].is_bone for name in played_joints.values())
     skeleton = skeletons.avatar_skeleton(with_collision_volumes=False, with_attachments=has_attachments)
     scene.skeletons.append(skeleton)
     place = {joint.name: number for number, joint in enumerate(skeleton.joints)}
@@ -109,11 +110,11 @@ def _played_joints(document: Bvh, scene: Scene) -> dict[int, str]:
         The file is not made for the avatar, so the viewer's uploader refuses it.
     """
     root = document.joints[0].name
-    if skeleton_table.canonical(root) != skeleton_table.ROOT:
+    if avatar_joints.canonical(root) != avatar_joints.ROOT:
         template = "Not an animation of Second Life: its root is '{}', not 'hip'; {}"
         raise UnsupportedFormatError(template, root, Text(ADVICE))
     found = {
-        number: skeleton_table.canonical(joint.name)
+        number: avatar_joints.canonical(joint.name)
         for number, joint in enumerate(document.joints)
         if _moves(document, number)
     }
@@ -122,7 +123,7 @@ def _played_joints(document: Bvh, scene: Scene) -> dict[int, str]:
         number = counted(len(unknown), "moving joint is", "moving joints are")
         template = "Not an animation of Second Life: {} not in the avatar: {}; {}"
         raise UnsupportedFormatError(template, number, listed(unknown), Text(ADVICE))
-    table = skeleton_table.table()
+    table = avatar_joints.table()
     played = {number: name for number, name in found.items() if name and (table[name].is_bone or " " in name)}
     wrong = [document.joints[number].name for number in found if number not in played]
     template = "{} left out, since the viewer's upload window misreads them: {}"
@@ -170,20 +171,20 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Bvh:
     part = with_frames(parts[0])
     skeleton, clip = part.skeletons[0], part.clips[0]
     moved = _at_even_times(motion_of(skeleton, clip), clip.fps or DEFAULT_RATE)
-    bones = [name for name in moved.names if skeleton_table.table()[name].is_bone]
+    bones = [name for name in moved.names if avatar_joints.table()[name].is_bone]
     count = len(moved.times)
     if not bones or not count:
         raise ExportError("'{}' animates no joint of the avatar", clip.name)
     duration = float(moved.times[-1]) if count > 1 else 1 / (clip.fps or DEFAULT_RATE)
     if duration > LONGEST:
         raise length_refusal(clip.name, duration, LONGEST)
-    export_findings.refuse_far(moved, [name == skeleton_table.ROOT for name in moved.names], clip)
+    export_findings.refuse_far(moved, [name == avatar_joints.ROOT for name in moved.names], clip)
     left_out = [name for name in moved.names if name not in bones]
     if left_out:
         template = "BVH holds no collision volumes and attachment points: {}"
         scene.report.loss("unknown-bones-left-out", template, listed(of_kind("bone", left_out)))
     has_position = dict(zip(moved.names, moved.has_position, strict=True))
-    shifted = [name for name in bones if has_position[name] and name != skeleton_table.ROOT]
+    shifted = [name for name in bones if has_position[name] and name != avatar_joints.ROOT]
     if shifted and not moved.is_other_rig:
         template = "Only the pelvis has positions in a BVH file; left out of {}"
         scene.report.loss("joint-positions-left-out", template, listed(of_kind("bone", shifted)))
@@ -225,14 +226,14 @@ def _at_even_times(moved: AvatarMotion, fps: float) -> AvatarMotion:
 
 def _document(moved: AvatarMotion, bones: list[str], frame_time: float) -> Bvh:
     """Return a document with these bones and their ancestors, and a reference frame 0 that differs from every pose."""
-    table = skeleton_table.table()
-    wanted = {above for name in bones for above in skeleton_table.ancestors(name)}
+    table = avatar_joints.table()
+    wanted = {above for name in bones for above in avatar_joints.ancestors(name)}
     order = [name for name in _depth_first() if name in wanted]
     index = {name: number for number, name in enumerate(order)}
     count = max(len(moved.times), 2)
     joints, columns = [], []
     for name in order:
-        is_root = name == skeleton_table.ROOT
+        is_root = name == avatar_joints.ROOT
         offset = tuple((np.array(table[name].position) @ motion.TO_AVATAR / motion.INCH).tolist())
         joints.append(BvhJoint(name, index.get(table[name].parent, -1), offset, is_root))
         number = moved.names.index(name) if name in bones else -1
@@ -266,10 +267,10 @@ def _angles(moved: AvatarMotion, number: int, count: int, *, is_root: bool) -> F
 
 def _depth_first() -> list[str]:
     """Return the bones of the avatar, each followed by all bones below it, as BVH lists them."""
-    table = skeleton_table.table()
+    table = avatar_joints.table()
 
     def below(name: str) -> list[str]:
         children = [child.name for child in table.values() if child.parent == name and child.is_bone]
         return [name, *(found for child in children for found in below(child))]
 
-    return below(skeleton_table.ROOT)
+    return below(avatar_joints.ROOT)

@@ -10,8 +10,8 @@ import numpy.typing as npt
 from ...core.messages import Elements, Message, Text, counted, error, listed, of_kind, warning
 from ...core.scene import Mesh
 from ...geometry.connectivity import places
-from ..avatar import skeleton_table
-from ..avatar.rig_joints import armature_tilt
+from ..avatar import joints as avatar_joints
+from ..avatar.other_rigs import armature_tilt
 from .checked_model import CheckedModel, Flags
 
 _WEIGHT_STEP = 2 / 65535
@@ -52,7 +52,7 @@ class BoneRules(CheckedModel):
             )
         used = np.unique(np.concatenate([_used_joints(mesh) for _number, _node, mesh in self.level_nodes()]))
         names = [skeleton.joints[joint].name for joint in used.tolist() if joint < len(skeleton.joints)]
-        unknown = [name for name in names if skeleton_table.canonical(name) is None]
+        unknown = [name for name in names if avatar_joints.canonical(name) is None]
         if unknown:
             yield error(
                 "unknown-bones",
@@ -62,20 +62,20 @@ class BoneRules(CheckedModel):
                 item=self.item(),
                 elements=Elements("bones", skeleton.name, tuple(unknown)),
             )
-        known = {skeleton_table.canonical(name) for name in names} - {None}
-        if len(known) > skeleton_table.MOST_JOINTS:
+        known = {avatar_joints.canonical(name) for name in names} - {None}
+        if len(known) > avatar_joints.MOST_JOINTS:
             weakest, vertices = self._weakest_joints()
             yield error(
                 "too-many-joints",
                 "{} bones move it; a mesh may have {}. Those with the least weight: {}",
-                *(len(known), skeleton_table.MOST_JOINTS, listed(weakest, len(weakest))),
+                *(len(known), avatar_joints.MOST_JOINTS, listed(weakest, len(weakest))),
                 **self.about(self.model.finest, vertices=vertices),
             )
         if self.stored and skin is not None:
-            if len(skin.joint_names) > skeleton_table.MOST_JOINTS:
+            if len(skin.joint_names) > avatar_joints.MOST_JOINTS:
                 template, count = "it is bound to {} joints; a mesh may have {}", len(skin.joint_names)
-                yield warning("too-many-joints", template, count, skeleton_table.MOST_JOINTS, item=self.item())
-            idle = [name for name in skin.joint_names if skeleton_table.canonical(name) is None and name not in unknown]
+                yield warning("too-many-joints", template, count, avatar_joints.MOST_JOINTS, item=self.item())
+            idle = [name for name in skin.joint_names if avatar_joints.canonical(name) is None and name not in unknown]
             if idle:
                 template = "it lists joints that the avatar does not have: {}"
                 yield warning("unknown-joints-listed", template, listed(idle), item=self.item())
@@ -126,8 +126,8 @@ class BoneRules(CheckedModel):
         skeleton, mesh = self.model.skeleton, self.model.mesh
         if self.stored or skeleton is None or mesh.joint_weights is None or mesh.joint_indices is None:
             return
-        names = [skeleton_table.canonical(joint.name) or "" for joint in skeleton.joints]
-        groups = [skeleton_table.table()[name].group if name else "" for name in names]
+        names = [avatar_joints.canonical(joint.name) or "" for joint in skeleton.joints]
+        groups = [avatar_joints.table()[name].group if name else "" for name in names]
         weights = np.maximum(mesh.joint_weights, 0.0)
         total = weights.sum(axis=1)
         for group, (name, of_all, of_vertex) in _EXTRAS.items():

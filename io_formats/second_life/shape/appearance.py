@@ -13,7 +13,7 @@ import numpy as np
 from ...core.errors import FormatError, UnsupportedFormatError
 from ...core.messages import Report, Text, counted, joined
 from ...encodings.xml_files import parse_xml
-from . import parameters
+from ..avatar import sliders
 from .document import SHAPE, Shape
 from .value_list import ValueList, integer, number
 
@@ -101,7 +101,7 @@ def write(shape: Shape) -> bytes:
         '<linden_genepool version="1.0">',
         f"\t<archetype name={quoteattr(name)}>",
     ]
-    for slider in parameters.sliders().values():
+    for slider in sliders.sliders().values():
         value = values[slider.id]
         if slider.wearable == SHAPE or value != slider.default:
             lines.append(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ...core.messages import Message
-from . import parameters
+from ..avatar import sliders
 
 SHAPE = "shape"
 """Wearable that holds most sliders."""
@@ -36,4 +36,4 @@ class Shape:
     @property
     def complete(self) -> dict[int, float]:
         """The values of all sliders."""
-        return parameters.complete_values(self.values)
+        return sliders.complete_values(self.values)

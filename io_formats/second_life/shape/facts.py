@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import armature_shapes, evaluation, parameters
+from ..avatar import armature_sliders, sliders
 from .document import Shape
 
 _SHOWN = 0.5
@@ -14,18 +14,18 @@ _SHOWN = 0.5
 def facts(document: Shape) -> dict[str, Any]:
     """Return sex, height and the positions of sliders that differ from their default, in the viewer's order."""
     values = document.complete
-    percents = armature_shapes.percents_of(values)
+    percents = armature_sliders.percents_of(values)
     changed = [
         slider
-        for slider in armature_shapes.sliders()
-        if slider.number != parameters.MALE and abs(percents[slider.number] - slider.default) > _SHOWN
+        for slider in armature_sliders.sliders()
+        if slider.number != sliders.MALE and abs(percents[slider.number] - slider.default) > _SHOWN
     ]
     return {
         "version": document.version,
         "name": document.name,
         "wearable": document.wearable,
-        "sex": "male" if parameters.is_male(values) else "female",
-        "height": round(evaluation.evaluate_shape(values).height, 6),
+        "sex": "male" if sliders.is_male(values) else "female",
+        "height": round(sliders.evaluate_shape(values).height, 6),
         "sliders": [
             {
                 "id": slider.number,

@@ -8,8 +8,8 @@ from typing import Any
 from ...core.errors import ExportError
 from ...core.options import resolve
 from ...core.scene import Scene
-from ..avatar import skeletons
-from . import armature_shapes, parameters
+from ..avatar import armature_sliders, skeletons
+from ..avatar import sliders as avatar_sliders
 from .document import Shape
 from .options import AS_OTHERS_SEE, EXPORT_OPTIONS
 
@@ -20,7 +20,7 @@ def to_scene(document: Shape, name: str, options: Mapping[str, Any] | None = Non
     ``options`` are not used.
     """
     skeleton = skeletons.avatar_skeleton()
-    percents = armature_shapes.percents_of(document.values)
+    percents = armature_sliders.percents_of(document.values)
     is_whole = document.is_whole
     skeleton.slider_values = {number: at for number, at in percents.items() if is_whole or number in document.values}
     return Scene(name, skeletons=[skeleton], source_name=document.name, warnings=list(document.warnings))
@@ -47,9 +47,9 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Shape:
     if len(parts) != 1:
         raise ExportError("'{}' has no avatar with a shape, or several; a file holds one", scene.name)
     skeleton = parts[0].skeletons[0]
-    sliders = parameters.sliders()
+    sliders = avatar_sliders.sliders()
     percents = skeleton.slider_values or {}
     values = {number: sliders[number].value_at(at) for number, at in percents.items() if number in sliders}
     if AS_OTHERS_SEE.flag(resolve(EXPORT_OPTIONS, options)):
-        values = parameters.as_others_see(values)
+        values = avatar_sliders.as_others_see(values)
     return Shape(values, scene.source_name or skeleton.name)

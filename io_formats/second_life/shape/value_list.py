@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 
 from ...core.messages import Report
-from . import parameters
+from ..avatar import sliders
 
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?|[+-]?(?:nan|inf(?:inity)?)", re.ASCII | re.IGNORECASE)
 _INTEGER = re.compile(r"[+-]?\d{1,10}", re.ASCII)
@@ -35,7 +35,7 @@ class ValueList:
 
     def __init__(self, wearable: str = "") -> None:
         self._sliders = {
-            number: slider for number, slider in parameters.sliders().items() if wearable in ("", slider.wearable)
+            number: slider for number, slider in sliders.sliders().items() if wearable in ("", slider.wearable)
         }
         self._values: dict[int, float] = {}
         self._is_listed: set[int] = set()

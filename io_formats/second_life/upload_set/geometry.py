@@ -10,7 +10,7 @@ from ...core.scene import FloatArray, IntArray, Layer, Mesh
 from ...geometry.normals import face_normals, unit
 from ...geometry.transforms import Matrix
 from ...geometry.triangles import pool_rows
-from ..avatar import skeleton_table
+from ..avatar import joints
 from ..avatar.rigging import Rig
 from ..models.faces import FaceArrays
 from . import names
@@ -64,21 +64,21 @@ def tree_of(name: str, rigs: Iterable[Rig]) -> JointTree:
     Bones are translations relative to their parents: those of the binding if it moves joints, otherwise those of the
     table. Collision volumes and attachment points have the table's rotation and scale.
     """
-    table = skeleton_table.table()
+    table = joints.table()
     positions: dict[str, Matrix] = {}
     spelled: dict[str, str] = {}
     wanted: set[str] = set()
     unknown: dict[str, Matrix] = {}
     for rig in rigs:
         for number, joint in enumerate(rig.joint_names):
-            known = skeleton_table.canonical(joint)
+            known = joints.canonical(joint)
             position = None if rig.joint_positions is None else rig.joint_positions[number]
             if known is None:
-                head = rig.rest[number, :3, 3] - skeleton_table.rest_matrices()[skeleton_table.ROOT][:3, 3]
+                head = rig.rest[number, :3, 3] - joints.rest_matrices()[joints.ROOT][:3, 3]
                 unknown[joint] = head if position is None else position
-                wanted.add(skeleton_table.ROOT)
+                wanted.add(joints.ROOT)
                 continue
-            wanted.update(skeleton_table.ancestors(known))
+            wanted.update(joints.ancestors(known))
             spelled.setdefault(known, joint)
             if position is not None:
                 positions[known] = position
@@ -94,7 +94,7 @@ def tree_of(name: str, rigs: Iterable[Rig]) -> JointTree:
     for joint, head in unknown.items():
         local = np.identity(4)
         local[:3, 3] = head
-        nodes.append(JointNode(names.joint_word(joint), number_of[skeleton_table.ROOT], local))
+        nodes.append(JointNode(names.joint_word(joint), number_of[joints.ROOT], local))
     return JointTree(name, nodes)
 
 

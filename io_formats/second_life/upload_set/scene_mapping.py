@@ -15,7 +15,7 @@ from ...core.options import resolve
 from ...core.scene import Mesh, Node, Scene, Skeleton
 from ...geometry.transforms import Matrix
 from ...passes.join_meshes import join
-from ..avatar import rigging
+from ..avatar import joints, rigging
 from ..avatar.joint_positions import ADVISED, millimetres
 from ..avatar.rigging import Rig
 from ..models import costs
@@ -96,7 +96,7 @@ class _SetBuilder:
             template = "called '{}' in the files, since the viewer matches levels of detail by name"
             report.change("object-renamed", template, name)
         bones = model.skeleton if _is_rigged(model) else None
-        turn = None if bones is None else rigging.facing(bones)
+        turn = None if bones is None else joints.facing(bones)
         model = settled(model, turn)
         levels: list[list[FaceArrays]] = []
         for node, label in zip(model.levels, LEVEL_LABELS, strict=True):

@@ -14,7 +14,7 @@ from ....blender_data.names import name_in_file
 from ....blender_data.rigging import body_shapes
 from ....blender_data.translation_context import CONTEXT
 from ....io_formats.core.messages import counted, listed
-from ....io_formats.second_life.avatar import skeleton_table, skeletons
+from ....io_formats.second_life.avatar import joints, skeletons
 from ....io_formats.second_life.models import space
 from ...importing.import_base import leave_edit_mode
 from ...layouts import button, requires
@@ -37,7 +37,7 @@ class OBJECT_OT_second_life_add_attachment_points(NeedsAvatar, bpy.types.Operato
         known = {joint: name for name, joint in known_bones(avatar).items()}
         skeleton = skeletons.avatar_skeleton(with_attachments=True)
         heads = {joint: np.array(avatar.data.bones[name].head_local) for joint, name in known.items()}
-        turn = (space.facing_of(heads).T @ space.TO_AVATAR)[:3, :3]
+        turn = (joints.facing_of(heads).T @ space.TO_AVATAR)[:3, :3]
         vectors = drawn_bones.bone_vectors(skeleton.joints, armatures.parents_of(skeleton))
         added = []
         with operator_calls.edit_mode(context, avatar):
@@ -66,7 +66,7 @@ class OBJECT_OT_second_life_add_attachment_points(NeedsAvatar, bpy.types.Operato
 
 def points_of(avatar: Any) -> dict[str, str]:
     """Return the bones of an avatar's attachment points, by the names of the points."""
-    table = skeleton_table.table()
+    table = joints.table()
     return {joint: name for name, joint in known_bones(avatar).items() if table[joint].kind == "attachment"}
 
 
@@ -132,7 +132,7 @@ def point_of(obj: Any) -> str:
     """Return the attachment point that an object hangs on, as the table has it; empty for none."""
     if obj is None or not body_shapes.is_attached(obj):
         return ""
-    return skeleton_table.canonical(name_in_file(obj.parent.data.bones[obj.parent_bone])) or ""
+    return joints.canonical(name_in_file(obj.parent.data.bones[obj.parent_bone])) or ""
 
 
 def offset_of(obj: Any) -> tuple[Vector, Vector]:
@@ -142,7 +142,7 @@ def offset_of(obj: Any) -> tuple[Vector, Vector]:
     """
     avatar, bone = obj.parent, obj.parent.pose.bones[obj.parent_bone]
     heads = {joint: np.array(avatar.data.bones[name].head_local) for name, joint in known_bones(avatar).items()}
-    at_rest = space.facing_of(heads)[:3, :3].T @ skeleton_table.table()[point_of(obj)].axes
+    at_rest = joints.facing_of(heads)[:3, :3].T @ joints.table()[point_of(obj)].axes
     posed = bone.matrix.to_3x3().normalized() @ bone.bone.matrix_local.to_3x3().inverted_safe()
     axes = avatar.matrix_world.to_3x3().normalized() @ posed @ Matrix(at_rest.tolist())
     centre = sum((Vector(corner) for corner in obj.bound_box), Vector()) / 8

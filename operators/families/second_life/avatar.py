@@ -7,7 +7,7 @@ from bpy.props import BoolProperty, EnumProperty
 
 from ....blender_data.importing.rigs import armatures
 from ....io_formats.second_life.avatar import skeletons
-from ....io_formats.second_life.avatar.automatic_weights import BODY
+from ....io_formats.second_life.avatar.joints import BODY
 from ...importing.import_base import leave_edit_mode
 from ...layouts import IN_EDITABLE_SCENE, button, requires
 from ...preferences import drawn_for

@@ -14,10 +14,9 @@ from ....blender_data.scene_state import update_worlds
 from ....blender_data.translation_context import CONTEXT
 from ....io_formats.core.messages import Text, counted
 from ....io_formats.core.scene import Joint, Skeleton
-from ....io_formats.second_life.avatar import joint_positions, skeleton_table
-from ....io_formats.second_life.avatar.automatic_weights import BODY, CHOICES, is_chosen
+from ....io_formats.second_life.avatar import joint_positions, joints
 from ....io_formats.second_life.avatar.avatar_fit import joint_ends
-from ....io_formats.second_life.avatar.rigging import facing
+from ....io_formats.second_life.avatar.joints import BODY, CHOICES, facing, is_chosen
 from ....io_formats.second_life.models.space import TO_AVATAR
 from ...importing.import_base import leave_edit_mode
 from ...layouts import Condition, requires
@@ -48,12 +47,12 @@ def chosen_avatar(context: bpy.types.Context) -> Any | None:
 def is_avatar(obj: Any) -> bool:
     """Return whether an object is an armature with a bone that is a joint of the avatar."""
     is_own = obj.type == "ARMATURE" and not obj.meshferry.is_binding
-    return is_own and any(skeleton_table.canonical(name_in_file(bone)) for bone in obj.data.bones)
+    return is_own and any(joints.canonical(name_in_file(bone)) for bone in obj.data.bones)
 
 
 def known_bones(armature: Any) -> dict[str, str]:
     """Return the names of the bones of an armature object that are joints of the avatar, with the table's names."""
-    found = {bone.name: skeleton_table.canonical(name_in_file(bone)) for bone in armature.data.bones}
+    found = {bone.name: joints.canonical(name_in_file(bone)) for bone in armature.data.bones}
     return {name: known for name, known in found.items() if known is not None}
 
 
@@ -74,7 +73,7 @@ def bone_lines(armature: Any) -> dict[str, Any]:
 @functools.cache
 def chosen_joints(choice: str) -> frozenset[str]:
     """Return the table's names of the joints of a choice."""
-    return frozenset(name for name, joint in skeleton_table.table().items() if is_chosen(joint, choice))
+    return frozenset(name for name, joint in joints.table().items() if is_chosen(joint, choice))
 
 
 def choice_label(armature: Any) -> str:
@@ -186,12 +185,12 @@ def _three(values: Any) -> tuple[float, float, float]:
 
 def moved_by_file(obj: Any) -> set[str]:
     """Return the table's names of joints that the file of a mesh object moves."""
-    table = skeleton_table.table()
+    table = joints.table()
     found: set[str] = set()
     if not obj.meshferry.skin.has_positions:
         return found
     for joint in obj.meshferry.skin.joints:
-        known = skeleton_table.canonical(joint.name)
+        known = joints.canonical(joint.name)
         place = TO_AVATAR[:3, :3] @ np.array(joint.position, np.float64)
         if known is not None and np.linalg.norm(place - table[known].position) > joint_positions.MOVED:
             found.add(known)

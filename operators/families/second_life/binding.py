@@ -19,7 +19,7 @@ from ....blender_data.rigging.weighted_surfaces import WeightedSurface, mirror_s
 from ....blender_data.translation_context import CONTEXT
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import Text, counted, joined, listed
-from ....io_formats.second_life.avatar import skeleton_table
+from ....io_formats.second_life.avatar import joints
 from ....io_formats.second_life.models.faces import MOST_INFLUENCES
 from ...importing.import_base import leave_edit_mode
 from ...layouts import button, property_column, requires
@@ -261,7 +261,7 @@ def property_of(volume: str) -> str:
 
 FACTORS = {
     property_of(name): property_of(name).removeprefix("factor_").replace("_", " ").title()
-    for name, joint in skeleton_table.table().items()
+    for name, joint in joints.table().items()
     if joint.is_collision_volume
 }
 """Labels of the factors for collision volumes by their properties."""
@@ -432,7 +432,7 @@ def weighted_bones(avatar: Any) -> list[str]:
 
     Fitted meshes switch Deform on for collision volumes, which would then take half of the next garment's weights.
     """
-    table = skeleton_table.table()
+    table = joints.table()
     return [
         name
         for name, joint in known_bones(avatar).items()
@@ -472,8 +472,8 @@ def source_bones(source: Any, avatar: Any) -> dict[str, str]:
     bone_of = {joint: name for name, joint in known_bones(avatar).items()}
     found: dict[str, str] = {}
     for group in source.vertex_groups:
-        joint = skeleton_table.canonical(group.name)
-        above = skeleton_table.ancestors(joint) if joint is not None else []
+        joint = joints.canonical(group.name)
+        above = joints.ancestors(joint) if joint is not None else []
         bone = next((bone_of[name] for name in above if name in bone_of), None)
         if bone is not None:
             found[group.name] = bone
@@ -483,11 +483,11 @@ def source_bones(source: Any, avatar: Any) -> dict[str, str]:
 def symmetry(avatar: Any, matrix: Any) -> tuple[Any, Any]:
     """Return a point and the normal of the avatar's plane of symmetry in world space."""
     heads = {joint: np.array(avatar.data.bones[name].head_local) for name, joint in known_bones(avatar).items()}
-    left = skeleton_table.left_of(heads)
+    left = joints.left_of(heads)
     if left is None:
         raise MeshferryError("{}: it has no left and right bones to mirror", avatar.name)
     across = np.linalg.inv(matrix[:3, :3]).T @ left
-    middle = [head for joint, head in heads.items() if skeleton_table.other_side(joint) is None]
+    middle = [head for joint, head in heads.items() if joints.other_side(joint) is None]
     centre = np.mean(middle or list(heads.values()), axis=0)
     return matrix[:3, :3] @ centre + matrix[:3, 3], across / np.linalg.norm(across)
 
@@ -495,7 +495,7 @@ def symmetry(avatar: Any, matrix: Any) -> tuple[Any, Any]:
 def other_sides(known: dict[str, str]) -> list[int]:
     """Return for each bone the index of its counterpart on the other side of the avatar, or its own index."""
     number = {joint: place for place, joint in enumerate(known.values())}
-    return [number.get(skeleton_table.other_side(joint) or joint, place) for joint, place in number.items()]
+    return [number.get(joints.other_side(joint) or joint, place) for joint, place in number.items()]
 
 
 def group_weights(obj: Any, name: str) -> Any:
@@ -514,7 +514,7 @@ def group_weights(obj: Any, name: str) -> Any:
 
 def volume_families(avatar: Any) -> list[volume_weights.Family]:
     """Return the bones of an avatar that have collision volumes."""
-    table = skeleton_table.table()
+    table = joints.table()
     bone_of = {joint: name for name, joint in known_bones(avatar).items()}
     found: dict[str, dict[str, float]] = {}
     for joint, name in bone_of.items():

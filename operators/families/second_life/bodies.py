@@ -17,7 +17,7 @@ from ....blender_data.translation_context import CONTEXT
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import counted, listed
 from ....io_formats.core.scene import Scene
-from ....io_formats.second_life.body import classic_body
+from ....io_formats.second_life.avatar import classic_body
 from ....io_formats.second_life.options import VIEWER_FOLDER
 from ...importing.import_base import leave_edit_mode
 from ...layouts import IN_EDITABLE_SCENE, button, path_property, requires

@@ -13,7 +13,7 @@ from ....blender_data.rigging import body_shapes
 from ....blender_data.rigging.fitting import bodies, fit
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import Text, joined
-from ....io_formats.second_life.shape import parameters
+from ....io_formats.second_life.avatar import sliders
 from ...importing.import_base import leave_edit_mode
 from ...layouts import requires
 from ...reporting import inform, refuse, warn
@@ -89,13 +89,13 @@ def clothes_of(context: bpy.types.Context, avatar: Any) -> list[Any]:
 def inside_at_shapes(context: bpy.types.Context, avatar: Any, clothes: list[Any], body: list[Any]) -> dict[str, Any]:
     """Return which vertices of clothes are inside of the body, (V,) by object, for each key of :data:`SHAPES`."""
     restore = body_shapes.restorer(avatar)
-    male = getattr(avatar, body_shapes.property_name(parameters.MALE))
+    male = getattr(avatar, body_shapes.property_name(sliders.MALE))
     found = {}
     try:
         for key, (_label, percents) in SHAPES.items():
             if percents is not None:
                 defaults = {slider.number: slider.default for slider in body_shapes.sliders()}
-                body_shapes.set_percents(avatar, {**defaults, **percents, parameters.MALE: male})
+                body_shapes.set_percents(avatar, {**defaults, **percents, sliders.MALE: male})
             context.view_layer.update()
             found[key] = fit.vertices_inside(clothes, body)
     finally:

@@ -17,7 +17,7 @@ from ....blender_data.translation_context import CONTEXT
 from ....io_formats.core.errors import ExportError
 from ....io_formats.core.messages import Elements, Message, Text
 from ....io_formats.second_life.animation.keys import looping
-from ....io_formats.second_life.avatar.rig_joints import rig_joints
+from ....io_formats.second_life.avatar.other_rigs import rig_joints
 from ....io_formats.second_life.formats import SECOND_LIFE_ANIMATION
 from ...exporting.clip_export import active_action, rig_of
 from ...exporting.export_base import read_files

@@ -21,9 +21,10 @@ from ....io_formats.core.messages import Report, Text, counted
 from ....io_formats.core.scene import Skeleton
 from ....io_formats.disk.atomic_write import replace_file
 from ....io_formats.disk.special_files import read_bytes
-from ....io_formats.second_life.avatar import avatar_fit, bone_tables, skeleton_table, skeletons
-from ....io_formats.second_life.avatar.automatic_weights import BODY
-from ....io_formats.second_life.avatar.bone_tables import BoneTable
+from ....io_formats.second_life.avatar import avatar_fit, other_rigs, skeletons
+from ....io_formats.second_life.avatar import joints as avatar_joints
+from ....io_formats.second_life.avatar.joints import BODY
+from ....io_formats.second_life.avatar.other_rigs import BoneTable
 from ....io_formats.second_life.models.space import TO_AVATAR
 from ...importing.import_base import leave_edit_mode, select_only
 from ...layouts import Condition, Rows, button, requires
@@ -70,7 +71,7 @@ def chosen_rig(context: bpy.types.Context) -> Any | None:
         rig = chosen_avatar(context)
     if rig is None:
         return None
-    is_other = any(skeleton_table.canonical(name) is None for name in deforming(rig))
+    is_other = any(avatar_joints.canonical(name) is None for name in deforming(rig))
     return rig if is_other or body_shapes.unfit_bones(rig) else None
 
 
@@ -83,23 +84,23 @@ def table_of(rig: Any) -> BoneTable | None:
     """Return the table that the user made for an armature, or else that of its names."""
     if rig.meshferry.use_bone_table:
         chosen = {bone.name: bone.meshferry.target_joint for bone in rig.data.bones}
-        return bone_tables.checked_bone_table({bone: joint for bone, joint in chosen.items() if joint}, rig.name)
+        return other_rigs.checked_bone_table({bone: joint for bone, joint in chosen.items() if joint}, rig.name)
     return found_table(rig)
 
 
 def found_table(rig: Any) -> BoneTable | None:
     """Return the table of an armature that has the avatar's names, or else the best of the bundled ones."""
     own = known_bones(rig)
-    if skeleton_table.ROOT in own.values():
+    if avatar_joints.ROOT in own.values():
         return BoneTable("Second Life", own)
-    return bone_tables.best_table(deforming(rig))
+    return other_rigs.best_table(deforming(rig))
 
 
 def fill(rig: Any, table: BoneTable | None) -> int:
     """Store the joints of the deforming bones of an armature; return the number of bones with a joint."""
     rig.meshferry.use_bone_table, rig.meshferry.active_bone = True, 0
     for bone in rig.data.bones:
-        joint = (table and table.joint_of(bone.name)) or skeleton_table.canonical(bone.name)
+        joint = (table and table.joint_of(bone.name)) or avatar_joints.canonical(bone.name)
         bone.meshferry.target_joint = (joint or "") if bone.use_deform else ""
     return sum(bool(bone.meshferry.target_joint) for bone in rig.data.bones)
 
@@ -149,7 +150,7 @@ class OBJECT_OT_second_life_bone_joint(bpy.types.Operator):
     joint: EnumProperty(
         name="Joint",
         description="Joint of the avatar",
-        items=[(name, name, "Joint of the avatar") for name in skeleton_table.table()],
+        items=[(name, name, "Joint of the avatar") for name in avatar_joints.table()],
         options={"SKIP_SAVE"},
     )
 
@@ -184,7 +185,7 @@ class OBJECT_OT_second_life_bone_table_load(bpy.types.Operator, ImportHelper):
         messages, path, number = Messages(), Path(self.filepath), 0
         rig = chosen_rig(context)
         with messages.outcome(self.filepath):
-            number = fill(rig, bone_tables.parse_bone_table(read_bytes(path), path.name))
+            number = fill(rig, other_rigs.parse_bone_table(read_bytes(path), path.name))
         parts = (Text("{} of {} bones found", number, len(deforming(rig))),)
         return conclude(self, messages, parts, "Imported")
 
@@ -207,7 +208,7 @@ class OBJECT_OT_second_life_bone_table_save(bpy.types.Operator, ExportHelper):
             table = table_of(chosen_rig(context))
             if table is None or not table.joints:
                 raise MeshferryError("No bone has a joint")
-            replace_file(Path(self.filepath), bone_tables.bone_table_text(table.joints).encode("utf-8"))
+            replace_file(Path(self.filepath), other_rigs.bone_table_text(table.joints).encode("utf-8"))
         return conclude(self, messages, (counted(len(table.joints), "bone") if table else "",), "Exported")
 
 
@@ -274,8 +275,8 @@ def retarget(
     names = [bone.name for bone in bones]
     number_of = {name: number for number, name in enumerate(names)}
     parents = [number_of[bone.parent.name] if bone.parent else -1 for bone in bones]
-    joints, unmapped = bone_tables.joints_of(names, parents, table)
-    first = bone_tables.first_bones(names, parents, [bone.use_deform for bone in bones], table)
+    joints, unmapped = other_rigs.joints_of(names, parents, table)
+    first = other_rigs.first_bones(names, parents, [bone.use_deform for bone in bones], table)
     matrix, heads = joint_heads(rig, first)
     made: list[Any] = []
 
@@ -294,7 +295,7 @@ def retarget(
         copies = {obj: rig_copies.copy_bound(obj, rig, avatar, joints, PREFIX, keep) for obj in meshes}
         for copy in copies.values():
             if matrices:
-                rig_copies.deform(copy, matrices, matrices[skeleton_table.ROOT])
+                rig_copies.deform(copy, matrices, matrices[avatar_joints.ROOT])
                 copy.meshferry.property_unset("skin")  # The file's binding does not hold for the new shape.
             deform_bones.switch_on_weighted(copy, avatar)
         if matrices:  # Meshes in the shape of the avatar turn with it to face -Y.
@@ -306,7 +307,7 @@ def retarget(
         select_only(context, before)
         raise
     weighted = {name for obj in meshes for name in deform_bones.weighted_groups(obj)}
-    lost = bone_tables.unmapped_text([bone for bone in unmapped if bone in weighted])
+    lost = other_rigs.unmapped_text([bone for bone in unmapped if bone in weighted])
     turned = avatar_fit.pose_text(heads) if keeps else ""
     rig_copies.hide(context, [*meshes, rig])
     select_only(context, [avatar])
@@ -317,9 +318,9 @@ def avatar_skeleton(heads: Mapping[str, Any], *, keeps: bool) -> Skeleton:
     """Return the skeleton of the standard avatar, or with the joints at these positions."""
     rests = {}
     for joint, head in heads.items() if keeps else ():
-        rests[joint] = skeleton_table.rest_matrices()[joint].copy()
+        rests[joint] = avatar_joints.rest_matrices()[joint].copy()
         rests[joint][:3, 3] = TO_AVATAR[:3, :3] @ head
-    names = [name for name, joint in skeleton_table.table().items() if joint.is_bone or name in heads]
+    names = [name for name, joint in avatar_joints.table().items() if joint.is_bone or name in heads]
     return skeletons.skeleton_of(skeletons.NAME, names, rests, weighted=BODY)
 
 

@@ -13,7 +13,7 @@ from ....blender_data.translation_context import CONTEXT
 from ....io_formats.core.body_shapes import JointShapes
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import Text
-from ....io_formats.second_life.shape import armature_shapes, parameters
+from ....io_formats.second_life.avatar import armature_sliders, sliders
 from ...layouts import Condition, button, requires
 from ...reporting import inform, readable, refuse
 from ...sidebar import draw_wrapped
@@ -82,11 +82,11 @@ class OBJECT_OT_second_life_shape_set(NeedsShape, bpy.types.Operator):
                 return refuse(self, "There is no preset '{}'", self.preset)
             if values is None:
                 return refuse(self, "No shape was copied")
-            percents = armature_shapes.percents_of(values)
+            percents = armature_sliders.percents_of(values)
         elif self.shape == "STANDARD":
-            percents = {slider.number: slider.standard for slider in armature_shapes.sliders()}
+            percents = {slider.number: slider.standard for slider in armature_sliders.sliders()}
         else:
-            percents = armature_shapes.percents_of({parameters.MALE: float(self.shape == "MALE")})
+            percents = armature_sliders.percents_of({sliders.MALE: float(self.shape == "MALE")})
         body_shapes.set_percents(chosen_avatar(context), percents)
         return {"FINISHED"}
 
@@ -106,7 +106,7 @@ class OBJECT_OT_second_life_shape_sex(NeedsShape, bpy.types.Operator):
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         """Set the slider of the sex."""
-        body_shapes.set_percents(chosen_avatar(context), {parameters.MALE: MALE if self.sex == "MALE" else FEMALE})
+        body_shapes.set_percents(chosen_avatar(context), {sliders.MALE: MALE if self.sex == "MALE" else FEMALE})
         return {"FINISHED"}
 
 
@@ -130,7 +130,7 @@ class OBJECT_OT_second_life_shape_random(NeedsShape, bpy.types.Operator):
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         """Set the sliders."""
-        body_shapes.set_percents(chosen_avatar(context), armature_shapes.random_percents(self.seed))
+        body_shapes.set_percents(chosen_avatar(context), armature_sliders.random_percents(self.seed))
         return {"FINISHED"}
 
 
@@ -144,13 +144,13 @@ class OBJECT_OT_second_life_shape_reset(NeedsShape, bpy.types.Operator):
     tab: EnumProperty(
         name="Tab",
         description="Tab of the sliders",
-        items=tuple((tab.upper(), tab, "Reset these sliders") for tab in armature_shapes.TABS.values()),
+        items=tuple((tab.upper(), tab, "Reset these sliders") for tab in armature_sliders.TABS.values()),
     )
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         """Set the sliders of both sexes."""
         percents = {
-            slider.number: slider.default for slider in armature_shapes.sliders() if slider.tab.upper() == self.tab
+            slider.number: slider.default for slider in armature_sliders.sliders() if slider.tab.upper() == self.tab
         }
         body_shapes.set_percents(chosen_avatar(context), percents)
         return {"FINISHED"}
@@ -263,7 +263,7 @@ def keep(operator: Any, name: str, values: Mapping[int, float] | None) -> set[st
 
 def values_of(armature: Any) -> dict[int, float]:
     """Return the values of all sliders of an armature object by id."""
-    return armature_shapes.values_of(body_shapes.percents_of(armature))
+    return armature_sliders.values_of(body_shapes.percents_of(armature))
 
 
 class OBJECT_OT_second_life_shape_height(ReadsShape, bpy.types.Operator):
@@ -342,9 +342,9 @@ def draw_shape(layout: Any, context: bpy.types.Context, _models: Any) -> None:
     draw_bindings(layout, context, armature)
     draw_shapes(layout, context, armature)
     other_sex = "female" if is_male(armature) else "male"
-    shown = [slider for slider in armature_shapes.sliders() if slider.sex != other_sex]
-    for tab in armature_shapes.TABS.values():
-        is_closed = tab in armature_shapes.NOT_OF_SHAPES
+    shown = [slider for slider in armature_sliders.sliders() if slider.sex != other_sex]
+    for tab in armature_sliders.TABS.values():
+        is_closed = tab in armature_sliders.NOT_OF_SHAPES
         header, body = layout.panel(f"SECOND_LIFE_shape_{tab.lower()}", default_closed=is_closed)
         header.label(text=tab, text_ctxt=CONTEXT)
         header.operator(
@@ -361,7 +361,7 @@ def draw_shape(layout: Any, context: bpy.types.Context, _models: Any) -> None:
 
 def is_male(armature: Any) -> bool:
     """Return whether the shape of an armature object is male."""
-    value: float = getattr(armature, body_shapes.property_name(parameters.MALE))
+    value: float = getattr(armature, body_shapes.property_name(sliders.MALE))
     return value > MALE / 2
 
 

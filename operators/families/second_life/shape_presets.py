@@ -15,7 +15,7 @@ import bpy
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.disk.atomic_write import replace_file
 from ....io_formats.disk.special_files import read_bytes
-from ....io_formats.second_life.shape import parameters
+from ....io_formats.second_life.avatar import sliders
 
 FILE_NAME = "meshferry_shapes.json"
 COPIED = ""
@@ -56,7 +56,7 @@ def kept_shapes() -> dict[str, Values]:
             str(name): {
                 int(number): float(value)
                 for number, value in values.items()
-                if int(number) in parameters.sliders() and math.isfinite(value)
+                if int(number) in sliders.sliders() and math.isfinite(value)
             }
             for name, values in found.items()
         }

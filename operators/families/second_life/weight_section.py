@@ -8,7 +8,7 @@ import bpy
 from ....blender_data.exporting.models.model_objects import ModelObjects
 from ....blender_data.translation_context import CONTEXT
 from ....io_formats.second_life import figures
-from ....io_formats.second_life.avatar.skeleton_table import MOST_JOINTS
+from ....io_formats.second_life.avatar.joints import MOST_JOINTS
 from ....io_formats.second_life.models import costs
 from ....io_formats.second_life.options import LEVEL_LABELS
 from ...translations import iface_

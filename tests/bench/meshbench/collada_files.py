@@ -44,11 +44,11 @@ def write_static(path: Path, triangles: int) -> None:
 
 def write_rigged(path: Path, triangles: int) -> None:
     """Write a model on joints of the standard avatar."""
-    from meshferry.io_formats.second_life.avatar import skeleton_table
+    from meshferry.io_formats.second_life.avatar import joints as avatar_joints
 
-    table = skeleton_table.table()
+    table = avatar_joints.table()
     names = [name for name, joint in table.items() if joint.is_bone][:JOINTS]
-    heads = np.array([skeleton_table.rest_matrices()[name][:3, 3] for name in names])
+    heads = np.array([avatar_joints.rest_matrices()[name][:3, 3] for name in names])
     grid = models.grid_for(triangles)
     skin = _skin(names, heads, grid.points)
     body = (

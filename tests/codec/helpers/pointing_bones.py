@@ -8,11 +8,11 @@ from typing import Any
 
 def without_axes(skeleton: Any) -> Any:
     """Return a skeleton of the avatar's joints whose bones point to their ends."""
-    from meshferry.io_formats.second_life.avatar import skeleton_table
+    from meshferry.io_formats.second_life.avatar import joints as avatar_joints
 
     joints = []
     for joint in skeleton.joints:
-        x, y, z = skeleton_table.table()[skeleton_table.canonical(joint.name)].end
+        x, y, z = avatar_joints.table()[avatar_joints.canonical(joint.name)].end
         joints.append(replace(joint, tail=(y, -x, z), up=None))
     return replace(skeleton, joints=joints, bone_axes="", inherits_scale=True)
 

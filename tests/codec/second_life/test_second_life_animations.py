@@ -388,10 +388,10 @@ def test_far_joints_are_refused_by_name_and_time() -> None:
 
 
 def test_bvh_of_other_figures_is_not_recognised() -> None:
-    from meshferry.io_formats.second_life.avatar import skeleton_table
+    from meshferry.io_formats.second_life.avatar import joints
     from meshferry.io_formats.second_life.motion_text import sniffing
 
-    assert set(sniffing.ROOTS) == {skeleton_table.ROOT, *skeleton_table.table()[skeleton_table.ROOT].aliases}
+    assert set(sniffing.ROOTS) == {joints.ROOT, *joints.table()[joints.ROOT].aliases}
     assert registry.by_content(made.BVH, len(made.BVH)) is SECOND_LIFE_BVH
     data = made.BVH.replace(b"ROOT hip", b"ROOT Hips")
     with pytest.raises(FormatError, match=r"its root is 'Hips', not 'hip'; .*Motion Capture"):

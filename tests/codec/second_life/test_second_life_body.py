@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from classic_meshes import name64, written
 from meshferry.io_formats.core.errors import FormatError
-from meshferry.io_formats.second_life.body import classic_body, linden_mesh, parts
-from meshferry.io_formats.second_life.shape import parameters
+from meshferry.io_formats.second_life.avatar import classic_body, sliders
 
 POINTS = [(0.1, 0.2, 1.0), (0.3, 0.2, 1.5), (-0.5, 0.25, 1.25), (0.5, 0.5, 0.5)]
 FACES = [(0, 1, 2), (2, 1, 3)]
@@ -23,7 +22,7 @@ WEIGHTED: dict[str, Any] = {"weights": [1.0, 1.25, 2.0, 1.5], "joints": ["mNeck"
 @pytest.mark.parametrize("morphs", [{}, {"Fat_Head": {3: (1.0, 2.0, 3.0), 1: (0.5, 0.0, 0.0)}, "Square_Jaw": {}}])
 def test_everything_is_read(detail: bool, weighted: dict[str, Any], morphs: Any) -> None:
     data = written(POINTS, FACES, **weighted, morphs=morphs, remaps=[(0, 3)], detail=detail)
-    found = linden_mesh.read_linden_mesh(data, "head.llm")
+    found = classic_body.read_linden_mesh(data, "head.llm")
     np.testing.assert_allclose(found.positions, POINTS)
     np.testing.assert_allclose(found.uvs, np.array(POINTS)[:, :2])
     np.testing.assert_allclose(np.linalg.norm(found.normals, axis=1), 1.0, atol=1e-6)
@@ -44,7 +43,7 @@ def test_everything_is_read(detail: bool, weighted: dict[str, Any], morphs: Any)
 @pytest.mark.parametrize("file", classic_meshes.LISTS)
 def test_weights_count_the_joints_of_the_page(file: str) -> None:
     joints = classic_meshes.JOINTS[file]
-    found = linden_mesh.read_linden_mesh(written(POINTS, FACES, weights=[1.0] * 4, joints=joints[::-1]), file)
+    found = classic_body.read_linden_mesh(written(POINTS, FACES, weights=[1.0] * 4, joints=joints[::-1]), file)
     assert [joint or "-" for joint in found.joints] == classic_meshes.LISTS[file].split()
 
 
@@ -89,14 +88,14 @@ def test_damaged_files_get_one_error(damage: str) -> None:
     data, cause = DAMAGED[damage]
     assert data != GOOD
     with pytest.raises(FormatError) as caught:
-        linden_mesh.read_linden_mesh(data, "head.llm")
+        classic_body.read_linden_mesh(data, "head.llm")
     assert str(caught.value).startswith("head.llm: ") and cause in str(caught.value), str(caught.value)
 
 
 def test_files_that_end_early_get_an_error() -> None:
     for size in range(len(GOOD)):
         with pytest.raises(FormatError, match=r"^head\.llm: "):
-            linden_mesh.read_linden_mesh(GOOD[:size], "head.llm")
+            classic_body.read_linden_mesh(GOOD[:size], "head.llm")
 
 
 def test_the_scene_has_all_parts_bound_to_the_avatar() -> None:
@@ -122,11 +121,11 @@ def test_the_scene_has_all_parts_bound_to_the_avatar() -> None:
 
 
 def test_values_of_shape_keys() -> None:
-    default = parts.morph_weights({})
+    default = classic_body.morph_weights({})
     assert default["Head"]["Express_Closed_Mouth"] == 1.0
-    fat = parts.morph_weights({637: parameters.parameters()[637].maximum})
-    assert fat["Upper Body"]["Fat_Torso"] == parameters.parameters()[634].maximum
-    assert fat["Lower Body"]["Fat_Legs"] == parameters.parameters()[635].maximum
+    fat = classic_body.morph_weights({637: sliders.parameters()[637].maximum})
+    assert fat["Upper Body"]["Fat_Torso"] == sliders.parameters()[634].maximum
+    assert fat["Lower Body"]["Fat_Legs"] == sliders.parameters()[635].maximum
     assert default["Upper Body"]["Fat_Torso"] == 0.0
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from meshferry.io_formats.core.errors import FormatError, MeshferryError
 from meshferry.io_formats.geometry.transforms import euler_matrices
-from meshferry.io_formats.second_life.avatar import avatar_fit, bone_tables, skeleton_table
+from meshferry.io_formats.second_life.avatar import avatar_fit, joints, other_rigs
 from meshferry.io_formats.second_life.models import space
 
 CLASSIC = {f"m{part}" for part in ("Pelvis", "Torso", "Chest", "Neck", "Head")} | {
@@ -17,9 +17,9 @@ CLASSIC = {f"m{part}" for part in ("Pelvis", "Torso", "Chest", "Neck", "Head")} 
 }
 
 
-@pytest.mark.parametrize("name", bone_tables.BUNDLED)
+@pytest.mark.parametrize("name", other_rigs.BUNDLED)
 def test_bundled_tables_reach_every_classic_joint_and_finger(name):
-    (table,) = (table for table in bone_tables.bundled_tables() if table.name == name)
+    (table,) = (table for table in other_rigs.bundled_tables() if table.name == name)
     fingers = {joint for joint in avatar_rest.rows() if joint.startswith("mHand")}
     assert set(table.joints.values()) >= CLASSIC | fingers
     assert set(table.joints.values()) <= set(avatar_rest.rows())
@@ -37,13 +37,13 @@ def test_bundled_tables_reach_every_classic_joint_and_finger(name):
     ],
 )
 def test_rigs_are_recognised_with_any_prefix(bones, name, joint):
-    table = bone_tables.best_table(bones)
+    table = other_rigs.best_table(bones)
     assert table is not None and table.name == name
     assert table.joint_of(bones[0]) == joint and len(table.mapping(bones)) == len(bones)
 
 
 def test_other_rigs_have_no_table():
-    assert bone_tables.best_table(("Bone", "Bone.001", "spine", "Head", "root")) is None
+    assert other_rigs.best_table(("Bone", "Bone.001", "spine", "Head", "root")) is None
 
 
 @pytest.mark.parametrize(
@@ -61,30 +61,30 @@ def test_other_rigs_have_no_table():
 )
 def test_damaged_tables_are_refused_with_the_line(text, cause):
     with pytest.raises(FormatError, match=cause):
-        bone_tables.parse_bone_table(text, "table.csv")
+        other_rigs.parse_bone_table(text, "table.csv")
 
 
 def test_tables_of_spreadsheets_and_saved_ones_are_read():
-    table = bone_tables.parse_bone_table(b'\xef\xbb\xbfjoint,bone,note\r\nhip,"H\xc3\xbcfte, 1",x\r\n', "table.csv")
+    table = other_rigs.parse_bone_table(b'\xef\xbb\xbfjoint,bone,note\r\nhip,"H\xc3\xbcfte, 1",x\r\n', "table.csv")
     assert table.joints == {"Hüfte, 1": "mPelvis"}  # 'hip' is an alias
     assert (
-        bone_tables.parse_bone_table(bone_tables.bone_table_text(table.joints).encode(), "again").joints == table.joints
+        other_rigs.parse_bone_table(other_rigs.bone_table_text(table.joints).encode(), "again").joints == table.joints
     )
     with pytest.raises(MeshferryError, match="'arm': 'mArm' is not a joint"):
-        bone_tables.checked_bone_table({"arm": "mArm"}, "list")
+        other_rigs.checked_bone_table({"arm": "mArm"}, "list")
 
 
 def test_bones_without_a_joint_take_that_of_their_nearest_parent():
     bones = ["Hair", "root", "Hips", "Skirt", "Skirt2", "Head"]
     parents = [5, -1, 1, 2, 3, 2]
-    table = bone_tables.parse_bone_table(b"bone,joint\nHips,mPelvis\nHead,mHead\nSkirt2,mHead\n", "table")
-    joints, unmapped = bone_tables.joints_of(bones, parents, table)
+    table = other_rigs.parse_bone_table(b"bone,joint\nHips,mPelvis\nHead,mHead\nSkirt2,mHead\n", "table")
+    joints, unmapped = other_rigs.joints_of(bones, parents, table)
     assert joints["Skirt"] == "mPelvis" and joints["Hair"] == "mHead" and joints["root"] == "mPelvis"
     assert unmapped == ["Hair", "root", "Skirt"]
-    assert bone_tables.first_bones(bones, parents, [True] * 6, table) == {"mPelvis": 2, "mHead": 5}
+    assert other_rigs.first_bones(bones, parents, [True] * 6, table) == {"mPelvis": 2, "mHead": 5}
     only_skirt = [bone == "Skirt2" for bone in bones]
-    assert bone_tables.first_bones(bones, parents, only_skirt, table)["mHead"] == bones.index("Skirt2")
-    assert "Hair" in bone_tables.unmapped_text(["Skirt", "Hair"]) and not bone_tables.unmapped_text([])
+    assert other_rigs.first_bones(bones, parents, only_skirt, table)["mHead"] == bones.index("Skirt2")
+    assert "Hair" in other_rigs.unmapped_text(["Skirt", "Hair"]) and not other_rigs.unmapped_text([])
 
 
 def rest():
@@ -134,7 +134,7 @@ def test_the_front_is_found_from_left_and_up():
 
 
 def test_joints_end_at_the_next_joint_or_as_the_avatar_does() -> None:
-    table, standard = skeleton_table.table(), avatar_fit.standard_heads()
+    table, standard = joints.table(), avatar_fit.standard_heads()
     ends = {name: standard[name] + space.TO_BLENDER[:3, :3] @ table[name].end for name in standard}
     for name, end in avatar_fit.joint_ends(standard).items():
         np.testing.assert_allclose(end, ends[name], atol=1e-6, err_msg=name)

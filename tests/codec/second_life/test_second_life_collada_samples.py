@@ -11,7 +11,7 @@ import pytest
 from load_package import SAMPLES
 from meshferry.io_formats.core.scene import Node, Scene
 from meshferry.io_formats.geometry.transforms import matrix_of_transform
-from meshferry.io_formats.second_life.avatar.rigging import world_matrices
+from meshferry.io_formats.second_life.avatar.joints import world_matrices
 from meshferry.io_formats.second_life.collada import reader, scene_mapping
 
 FOLDER = SAMPLES / "collada"

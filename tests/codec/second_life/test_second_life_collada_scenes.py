@@ -10,8 +10,8 @@ import pytest
 from meshferry.io_formats.core.scene import Scene
 from meshferry.io_formats.geometry.triangles import fan_corners, with_polygons
 from meshferry.io_formats.geometry.vertices import drop_repeated_corners
-from meshferry.io_formats.second_life.avatar import skeleton_table
-from meshferry.io_formats.second_life.avatar.rigging import world_matrices
+from meshferry.io_formats.second_life.avatar import joints
+from meshferry.io_formats.second_life.avatar.joints import world_matrices
 from meshferry.io_formats.second_life.collada.document import (
     Collada,
     Geometry,
@@ -59,7 +59,7 @@ def rigged(
     ``parts`` are the joints of each mesh; a mesh for all joints by default.
     """
     document = Collada(up_axis="Z_UP")
-    table = skeleton_table.table()
+    table = joints.table()
     for joint in table:
         if table[joint].is_bone:
             above = next((at for at, node in enumerate(document.nodes) if node.name == table[joint].parent), -1)
@@ -92,7 +92,7 @@ def shaped(height: float, *, spine: float = 0.0, scale: float = 1.0) -> dict[str
     binds = {}
     for joint in BODY:
         binds[joint] = moved_by(0, 0, height + (0.0 if "Pelvis" in joint or "Hip" in joint else spine))
-        binds[joint] = binds[joint] @ skeleton_table.rest_matrices()[joint] @ np.diag((scale, scale, 1.0, 1.0))
+        binds[joint] = binds[joint] @ joints.rest_matrices()[joint] @ np.diag((scale, scale, 1.0, 1.0))
     return binds
 
 
@@ -102,7 +102,7 @@ def stored_positions(scene: Scene) -> list[object]:
     skins = [found.blocks["skin"] for found in asset]
     written = [skin.get("alt_inverse_bind_matrix") for skin in skins] + [skin.get("pelvis_offset") for skin in skins]
     upload = upload_mapping.from_scene(scene)
-    table = skeleton_table.table()
+    table = joints.table()
     moved = [
         node.name
         for tree in upload.files[0].trees

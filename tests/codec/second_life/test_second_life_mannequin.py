@@ -12,7 +12,7 @@ import avatar_rest
 import numpy as np
 import pytest
 import slow_shape
-from meshferry.io_formats.second_life.avatar import skeleton_table
+from meshferry.io_formats.second_life.avatar import joints as avatar_joints
 
 ROOT = Path(__file__).resolve().parents[3]
 spec = importlib.util.spec_from_file_location("make_mannequin", ROOT / "scripts" / "make_mannequin.py")
@@ -21,7 +21,7 @@ mannequin = importlib.util.module_from_spec(spec)
 sys.modules[spec.name] = mannequin
 spec.loader.exec_module(mannequin)
 
-HEADS = {name: matrix[:3, 3] for name, matrix in skeleton_table.rest_matrices().items()}
+HEADS = {name: matrix[:3, 3] for name, matrix in avatar_joints.rest_matrices().items()}
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def test_the_mesh_is_closed_and_mirrored(figure: Any) -> None:
     def rows(values: Any) -> Any:
         return sorted(map(tuple, np.round(values, 6).tolist()))
 
-    names = [skeleton_table.other_side(name) or name for name in figure.joints]
+    names = [avatar_joints.other_side(name) or name for name in figure.joints]
     swapped = figure.weights[:, [figure.joints.index(name) for name in names]]
     ours, mirrored = (np.column_stack([figure.points * (1, y, 1) + 0.0, weights]) for y, weights in
                       ((1, figure.weights), (-1, swapped)))  # fmt: skip
@@ -112,7 +112,7 @@ def test_limbs_enclose_their_bones(figure: Any) -> None:
 
 def test_weights_follow_the_bones(figure: Any) -> None:
     assert np.allclose(figure.weights.sum(axis=1), 1.0) and (figure.weights >= 0).all()
-    volumes = [name for name in figure.joints if skeleton_table.table()[name].is_collision_volume]
+    volumes = [name for name in figure.joints if avatar_joints.table()[name].is_collision_volume]
     assert len(volumes) == 7 + 2 * 8
     joints = dict(zip(figure.joints, figure.weights.T, strict=True))
     for bone, volume in (("mElbowLeft", "L_LOWER_ARM"), ("mKneeLeft", "L_LOWER_LEG"), ("mHead", "HEAD")):

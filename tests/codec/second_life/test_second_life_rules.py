@@ -13,7 +13,7 @@ from meshferry.io_formats import api
 from meshferry.io_formats.core import scene as sc
 from meshferry.io_formats.core.errors import ExportError
 from meshferry.io_formats.core.messages import Elements, Fix, Kind, Message
-from meshferry.io_formats.second_life.avatar import skeleton_table
+from meshferry.io_formats.second_life.avatar import joints
 from meshferry.io_formats.second_life.formats import (
     SECOND_LIFE_BUNDLE,
     SECOND_LIFE_MESH,
@@ -423,7 +423,7 @@ def test_bones_that_the_avatar_does_not_have() -> None:
 
 
 def test_too_many_bones() -> None:
-    names = [joint.name for joint in skeleton_table.table().values() if joint.is_bone][:112]
+    names = [joint.name for joint in joints.table().values() if joint.is_bone][:112]
     scene = rigged(*names)
     mesh = of(scene)
     mesh.joint_indices = np.arange(112, dtype=np.int32).reshape(8, 14)

@@ -18,9 +18,9 @@ import slow_shape
 import slow_shape_files
 from meshferry.io_formats import api, registry
 from meshferry.io_formats.core.errors import FormatError
-from meshferry.io_formats.second_life.avatar import skeleton_table
+from meshferry.io_formats.second_life.avatar import joints as avatar_joints
+from meshferry.io_formats.second_life.avatar import sliders
 from meshferry.io_formats.second_life.formats import SECOND_LIFE_SHAPE
-from meshferry.io_formats.second_life.shape import evaluation, parameters
 from meshferry.io_formats.second_life.shape.document import Shape
 from meshfuzz import second_life_shape_seeds as made
 
@@ -58,8 +58,8 @@ def read(data: bytes) -> Shape:
 
 
 def joints(document: Shape) -> dict[str, np.ndarray[Any, Any]]:
-    found = evaluation.evaluate_shape(document.values)
-    return dict(zip(evaluation.joint_names(), np.hstack((found.world, found.scale)), strict=True))
+    found = sliders.evaluate_shape(document.values)
+    return dict(zip(sliders.joint_names(), np.hstack((found.world, found.scale)), strict=True))
 
 
 def apart(found: dict[str, Any], wanted: dict[str, Any]) -> float:
@@ -88,7 +88,7 @@ def test_every_sample_ends_as_its_table_says(folder: Path, expected: dict[str, A
         facts = SECOND_LIFE_SHAPE.facts(document)
         assert facts["sex"] == shape["sex"]
         assert facts["height"] == pytest.approx(shape["height"], abs=2e-6), path.name
-        assert evaluation.evaluate_shape(document.values).pelvis_to_foot == pytest.approx(
+        assert sliders.evaluate_shape(document.values).pelvis_to_foot == pytest.approx(
             shape["pelvis_to_foot"], abs=2e-6
         )
         assert apart(joints(document), shape["joints"]) <= 2e-6, path.name
@@ -105,10 +105,10 @@ def test_every_sample_ends_as_its_table_says(folder: Path, expected: dict[str, A
 @pytest.mark.parametrize("name", ["ruth_angela.xml", "roth2_default.xml"])
 def test_bones_inside_exports_of_viewers(folder: Path, name: str):
     data = (folder / name).read_bytes()
-    found = evaluation.evaluate_shape(read(data).values)
-    index, seen = evaluation.joint_index(), 0
+    found = sliders.evaluate_shape(read(data).values)
+    index, seen = sliders.joint_index(), 0
     for element in ET.fromstring(data).iter():
-        joint = skeleton_table.canonical(element.get("name", ""))
+        joint = avatar_joints.canonical(element.get("name", ""))
         if element.tag not in {"bone", "collision_volume"} or joint is None or joint == "mPelvis":
             continue
         tolerance = 1e-4 if joint in {"LEFT_PEC", "RIGHT_PEC"} else 3e-6  # breast physics
@@ -121,7 +121,7 @@ def test_bones_inside_exports_of_viewers(folder: Path, name: str):
 
 def test_skinned_vertices(folder: Path, samples: Path, expected: dict[str, Any]):
     """The viewer's formula with the bind matrices of the assets, by code that is not the product's."""
-    table = skeleton_table.table()
+    table = avatar_joints.table()
     assets = {
         name: oracle.decode((samples / "secondlife" / name).read_bytes())
         for name in expected["default_female"]["skinned"]
@@ -131,15 +131,15 @@ def test_skinned_vertices(folder: Path, samples: Path, expected: dict[str, Any])
         if "skinned" not in shape:
             continue
         values = {int(number): value for number, value in shape.get("values", {}).items()}
-        values |= {int(n): parameters.sliders()[int(n)].decoded(code) for n, code in shape.get("u8", {}).items()}
+        values |= {int(n): sliders.sliders()[int(n)].decoded(code) for n, code in shape.get("u8", {}).items()}
         if "values" not in shape and "u8" not in shape:
             values = read((folder / name).read_bytes()).values
         overrides = {joint: np.array(place) for joint, place in shape["skinned_overrides"].items()}
         for asset, vertices in shape["skinned"].items():
             own = overrides if asset.endswith("synth_rig_overrides.llmesh") else {}
-            shaped = evaluation.evaluate_shape(values, own, own)
+            shaped = sliders.evaluate_shape(values, own, own)
             worlds = {}
-            for number, joint in enumerate(evaluation.joint_names()):
+            for number, joint in enumerate(sliders.joint_names()):
                 turn = table[joint].local[:3, :3]
                 turn = turn / np.linalg.norm(turn, axis=0)
                 worlds[joint] = np.identity(4)

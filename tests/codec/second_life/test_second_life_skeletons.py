@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 import second_life_oracle as oracle
 from meshferry.io_formats.core import scene as sc
-from meshferry.io_formats.second_life.avatar import bone_axes, skeleton_table, skeletons
+from meshferry.io_formats.second_life.avatar import joints as avatar_joints
+from meshferry.io_formats.second_life.avatar import skeletons
 from meshferry.io_formats.second_life.formats import SECOND_LIFE_MESH
 
 RIGGED = (
@@ -67,7 +68,7 @@ def test_the_avatar_has_all_bones_and_collision_volumes_where_the_table_has_them
     heads = avatar_rest.heads()
     for name, head in heads_of(skeleton).items():
         np.testing.assert_allclose(head, avatar_rest.in_blender(heads[name]), atol=1e-12, err_msg=name)
-    rows, aligned = avatar_rest.rows(), bone_axes.aligned_joints()
+    rows, aligned = avatar_rest.rows(), skeletons.aligned_joints()
     for joint in skeleton.joints:
         parent = skeleton.joints[joint.parent].name if joint.parent >= 0 else ""
         assert parent == rows[joint.name]["parent"]
@@ -83,7 +84,7 @@ def test_the_avatar_has_all_bones_and_collision_volumes_where_the_table_has_them
 
 def test_bones_along_the_axes_do_not_depend_on_the_rests_of_a_file() -> None:
     """Actions fit all avatars, so a knee that a file moves does not turn the thigh; its length may change."""
-    rests = {name: np.array(skeleton_table.rest_matrices()[name]) for name in ("mHipLeft", "mKneeLeft")}
+    rests = {name: np.array(avatar_joints.rest_matrices()[name]) for name in ("mHipLeft", "mKneeLeft")}
     rests["mKneeLeft"][:3, 3] += (0.3, 0.0, 0.1)
     joints = {joint.name: joint for joint in skeletons.skeleton_of("", list(avatar_rest.rows()), rests).joints}
     np.testing.assert_allclose(joints["mHipLeft"].tail, (0.0, 0.0, -0.391), atol=1e-9)
@@ -130,9 +131,9 @@ def test_the_avatar_faces_the_front_view_with_its_left_to_the_right() -> None:
 def test_every_name_and_alias_of_the_table_is_known() -> None:
     for name, row in avatar_rest.rows().items():
         for spelled in (name, name.replace(" ", "_"), *row["aliases"].split()):
-            known = skeleton_table.canonical(spelled)
+            known = avatar_joints.canonical(spelled)
             assert known == name or spelled in avatar_rest.rows(), spelled
-    assert skeleton_table.canonical("mNothing") is None
+    assert avatar_joints.canonical("mNothing") is None
 
 
 # -- rigs of files ------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import numpy as np
 from ....core.scene import Keys, Skeleton
 from ....geometry.transforms import continuous_rotations, inverse_rotations, rotation_product
 from ....passes.clips import values_at
-from ...avatar import skeleton_table
+from ...avatar import joints
 from ...avatar.avatar_motion import AvatarMotion
 from ..document import JointKeys, SecondLifeAnimation
 from . import curves, reduction
@@ -26,12 +26,12 @@ def restore_missing_parents(
     The import combines the rotation of a missing joint with the bones below it. A bone that is unchanged since the
     import gets the rotation of the file again; for any other, the rotation of the missing joints is removed.
     """
-    there = {skeleton_table.canonical(joint.name) for joint in skeleton.joints}
+    there = {joints.canonical(joint.name) for joint in skeleton.joints}
     entries = original.known_joints()
     missing = {name for name, joint in entries.items() if name not in there and len(joint.rotation)}
     rotation = motion.rotation.copy()
     for number, name in enumerate(motion.names if missing else ()):
-        above = list(itertools.takewhile(lambda parent: parent not in there, skeleton_table.ancestors(name)[1:]))
+        above = list(itertools.takewhile(lambda parent: parent not in there, joints.ancestors(name)[1:]))
         if missing.isdisjoint(above):
             continue
         chain = [entries[joint] for joint in (*reversed(above), name) if joint in entries]

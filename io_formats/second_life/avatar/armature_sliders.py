@@ -1,9 +1,9 @@
-"""Sliders -> what they do to the joints of an armature in Blender."""
+"""Sliders -> what they do to the joints of an armature in Blender, and which a worn mesh does not follow."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from ...core.body_shapes import Floats, JointShapes, Slider, WornMesh
 from ...core.scene import Skin
-from ..avatar import skeleton_table
-from ..body import parts
 from ..models import space
-from ..models.space import facing_of
-from . import evaluation, parameters
+from . import classic_body
+from . import joints as avatar_joints
+from . import sliders as avatar_sliders
+from .joints import facing_of
 
 TABS = {
     "shape_body": "Body",
@@ -46,18 +46,20 @@ Indices = npt.NDArray[np.intp]
 def sliders() -> tuple[Slider, ...]:
     """Return the sliders of the viewer's editor, tab by tab in its order, then the sex."""
     places = {tab: place for place, tab in enumerate(TABS)}
-    known = sorted(parameters.sliders().items(), key=lambda item: (places.get(item[1].tab, len(places)), item[1].order))
+    known = sorted(
+        avatar_sliders.sliders().items(), key=lambda item: (places.get(item[1].tab, len(places)), item[1].order)
+    )
     return tuple(
         Slider(
             number,
             parameter.label,
             parameter.lowest_label,
             parameter.highest_label,
-            parameter.percent_of(parameters.STANDARD.get(number, parameter.default)),
+            parameter.percent_of(avatar_sliders.STANDARD.get(number, parameter.default)),
             parameter.percent_of(parameter.default),
             TABS.get(parameter.tab, ""),
             parameter.sex,
-            number in parameters.moving_parameters(),
+            number in avatar_sliders.moving_parameters(),
         )
         for number, parameter in known
     )
@@ -65,9 +67,9 @@ def sliders() -> tuple[Slider, ...]:
 
 def values_of(percents: Mapping[int, float]) -> dict[int, float]:
     """Return the values of sliders at given positions; those that are not given are at the standard avatar's."""
-    own = parameters.sliders()
+    own = avatar_sliders.sliders()
     return {
-        number: parameters.STANDARD.get(number, parameter.default)
+        number: avatar_sliders.STANDARD.get(number, parameter.default)
         if number not in percents
         else parameter.value_at(percents[number])
         for number, parameter in own.items()
@@ -76,8 +78,8 @@ def values_of(percents: Mapping[int, float]) -> dict[int, float]:
 
 def percents_of(values: Mapping[int, float]) -> dict[int, float]:
     """Return the positions of all sliders for the values of a shape; missing values are the default."""
-    own = parameters.sliders()
-    return {number: own[number].percent_of(value) for number, value in parameters.complete_values(values).items()}
+    own = avatar_sliders.sliders()
+    return {number: own[number].percent_of(value) for number, value in avatar_sliders.complete_values(values).items()}
 
 
 def random_percents(seed: int) -> dict[int, float]:
@@ -88,19 +90,19 @@ def random_percents(seed: int) -> dict[int, float]:
     chosen = [slider for slider in sliders() if slider.tab not in {"", *NOT_OF_SHAPES}]
     drawn = np.random.default_rng(seed).normal([slider.default for slider in chosen], SPREAD)
     found = dict(zip((slider.number for slider in chosen), np.clip(drawn, 0.0, 100.0).tolist(), strict=True))
-    del found[parameters.HOVER]
+    del found[avatar_sliders.HOVER]
     return found
 
 
 def is_attachment(name: str) -> bool:
     """Return whether a joint of that name is an attachment point."""
-    known = skeleton_table.canonical(name)
-    return known is not None and skeleton_table.table()[known].kind == "attachment"
+    known = avatar_joints.canonical(name)
+    return known is not None and avatar_joints.table()[known].kind == "attachment"
 
 
 def morph_weights(percents: Mapping[int, float]) -> dict[str, dict[str, float]]:
     """Return the values of shape keys of the classic avatar, by the names of its parts and of the keys."""
-    return parts.morph_weights(values_of(percents))
+    return classic_body.morph_weights(values_of(percents))
 
 
 def joint_shapes(
@@ -117,10 +119,10 @@ def joint_shapes(
     are; all others go where the viewer has them, wherever the armature rests.
     """
     rig = _rig(tuple(names), np.ascontiguousarray(heads, np.float64).tobytes(), tuple(worn), tuple(unmoved))
-    shaped = evaluation.evaluate_shape(values_of(percents), rig.overrides, rig.locked)
+    shaped = avatar_sliders.evaluate_shape(values_of(percents), rig.overrides, rig.locked)
     offset = shaped.position - rig.rest
-    offset[evaluation.joint_index()[skeleton_table.ROOT], 2] -= shaped.floor
-    ratio = shaped.scale / evaluation.standard_joints().scale
+    offset[avatar_sliders.joint_index()[avatar_joints.ROOT], 2] -= shaped.floor
+    ratio = shaped.scale / avatar_sliders.standard_joints().scale
     scale = (rig.axes * ratio[:, None, :]) @ rig.axes.transpose(0, 2, 1)
     found = JointShapes(
         np.zeros(len(names), bool),
@@ -138,14 +140,14 @@ def joint_shapes(
 
 def deformations(names: Sequence[str], heads: Floats, mesh: WornMesh, placed: Floats) -> dict[str, Floats]:
     """Return how the file of a mesh binds it to bones; see :class:`...core.body_shapes.BodyShapes`."""
-    table = skeleton_table.table()
-    known = [skeleton_table.canonical(name) for name in names]
+    table = avatar_joints.table()
+    known = [avatar_joints.canonical(name) for name in names]
     places = {name: head for name, head in zip(known, heads, strict=True) if name is not None}
     turn = facing_of(places)[:3, :3]
     inverse_bind = np.frombuffer(mesh.inverse_bind, np.float64).reshape(-1, 4, 4)
     listed: dict[str, int] = {}
     for number, joint in enumerate(mesh.joint_names):
-        listed.setdefault(skeleton_table.canonical(joint) or "", number)
+        listed.setdefault(avatar_joints.canonical(joint) or "", number)
     found: dict[str, Floats] = {}
     for bone, name in enumerate(known):
         if name is None or name not in listed:
@@ -189,11 +191,11 @@ class _Rig:
 @functools.lru_cache(maxsize=16)
 def _rig(names: tuple[str, ...], heads_as_bytes: bytes, worn: tuple[WornMesh, ...], unmoved: tuple[str, ...]) -> _Rig:
     """Return the joints of an armature by the names of its bones in files and their heads, (n, 3) float64."""
-    index, table = evaluation.joint_index(), skeleton_table.table()
+    index, table = avatar_sliders.joint_index(), avatar_joints.table()
     heads = np.frombuffer(heads_as_bytes, np.float64).reshape(-1, 3)
     bones: dict[str, int] = {}
     for bone, name in enumerate(names):
-        known = skeleton_table.canonical(name)
+        known = avatar_joints.canonical(name)
         if known in index and known is not None:
             bones.setdefault(known, bone)
     turn = facing_of({name: heads[bone] for name, bone in bones.items()})
@@ -203,15 +205,15 @@ def _rig(names: tuple[str, ...], heads_as_bytes: bytes, worn: tuple[WornMesh, ..
         above = places.get(table[name].parent)
         if above is not None:
             rest[name] = places[name] - above
-    as_imported = {known for name in unmoved if (known := skeleton_table.canonical(name)) is not None}
+    as_imported = {known for name in unmoved if (known := avatar_joints.canonical(name)) is not None}
     overrides, locked = _overrides(places, worn, turn, as_imported)
-    if skeleton_table.ROOT in places and skeleton_table.ROOT not in overrides:
-        rest[skeleton_table.ROOT] = places[skeleton_table.ROOT]
-    overrides.pop(skeleton_table.ROOT, None)
+    if avatar_joints.ROOT in places and avatar_joints.ROOT not in overrides:
+        rest[avatar_joints.ROOT] = places[avatar_joints.ROOT]
+    overrides.pop(avatar_joints.ROOT, None)
     return _Rig(
         np.array(list(bones.values()), np.intp),
         np.array([index[name] for name in bones], np.intp),
-        bones.get(skeleton_table.ROOT, -1),
+        bones.get(avatar_joints.ROOT, -1),
         turn[:3, :3],
         turn[:3, :3].T @ np.array([table[name].axes for name in index]),
         np.array(list(rest.values())),
@@ -227,7 +229,7 @@ def _overrides(
 
     ``places`` are the heads of the joints, (3,), and ``turn`` leads from the armature to the space of the avatar.
     """
-    from ..avatar.joint_positions import JointPositions  # not at the top: panels of sliders load this module
+    from .joint_positions import JointPositions  # not at the top: panels of sliders load this module
 
     found: dict[str, Floats] = {}
     locked: set[str] = set()
@@ -244,8 +246,77 @@ def _overrides(
                 is_aligned=mesh.is_aligned,
             )
         written = JointPositions(places, skin, turn, as_imported)
-        used = {known for name in mesh.used if (known := skeleton_table.canonical(name)) is not None}
-        moved = written.moved({above for name in used for above in skeleton_table.ancestors(name)})
+        used = {known for name in mesh.used if (known := avatar_joints.canonical(name)) is not None}
+        moved = written.moved({above for name in used for above in avatar_joints.ancestors(name)})
         found.update({name: written.written(name) for name in moved})
         locked.update(moved if mesh.is_locked else ())
     return found, frozenset(locked)
+
+
+_LEAST_SHARE = 0.1
+"""Share of the weights of a mesh from which on a bone counts as one that it covers."""
+_OF_HEADS = frozenset({"mHead", "mNeck"})
+"""Bones whose volumes are ignored: hair, hats and jewellery usually follow the bones alone."""
+
+
+@dataclass(frozen=True)
+class Unfollowed:
+    """What of a shape a mesh does not follow."""
+
+    volumes: tuple[str, ...]
+    """Collision volumes for which the body has weights and the mesh has none."""
+    sliders: tuple[str, ...]
+    """Labels of the sliders without effect on the mesh, in the order of their ids."""
+
+
+def unfollowed_sliders(shares: Mapping[str, float], body: Collection[str], locked: Collection[str] = ()) -> Unfollowed:
+    """Return what of a shape a mesh does not follow, compared with a body.
+
+    The mesh is compared at the bones that have at least a tenth of its weights, except head and neck. It does not
+    follow the volumes of such a bone if the body has weights for some of them and the mesh for none. A mesh with
+    weights for a single joint is rigid, and compared with nothing.
+
+    Parameters
+    ----------
+    shares:
+        Share of the weights of the mesh for each joint with weights.
+    body:
+        Joints with weights of the body; empty without one.
+    locked:
+        Joints to which the mesh gives positions and whose scale it locks, so that no slider changes them.
+    """
+    table = avatar_joints.table()
+    covered = {
+        name for name, share in shares.items() if share >= _LEAST_SHARE and table[name].is_bone and len(shares) > 1
+    }
+    followed = {table[name].parent for name in shares if table[name].is_collision_volume}
+    missing = [
+        name
+        for name, joint in table.items()
+        if joint.is_collision_volume and name in body and joint.parent in covered - followed - _OF_HEADS
+    ]
+    own = {above for name in shares for above in avatar_joints.ancestors(name)}
+    held = own.intersection(locked)
+    labels = [
+        avatar_sliders.parameters()[number].label
+        for number, joints in _joints_of_sliders().items()
+        if not joints.isdisjoint({*missing, *held}) and joints.isdisjoint(own - held)
+    ]
+    return Unfollowed(tuple(missing), tuple(dict.fromkeys(labels)))
+
+
+@functools.cache
+def _joints_of_sliders() -> Mapping[int, frozenset[str]]:
+    """Return the joints that each slider changes, by its id: with a bone also its volumes, which take its scale."""
+    table = avatar_joints.table()
+    of_parameter: dict[int, set[str]] = {}
+    for effect in avatar_sliders.effects():
+        joints = of_parameter.setdefault(effect.parameter, set())
+        joints.add(effect.joint)
+        if any(effect.scale):
+            joints.update(name for name, one in table.items() if one.is_collision_volume and one.parent == effect.joint)
+    found = {number: set(of_parameter.get(number, ())) for number in avatar_sliders.sliders()}
+    for ramp in avatar_sliders.driven_ramps():
+        if ramp.driver in found:
+            found[ramp.driver] |= of_parameter.get(ramp.driven, set())
+    return {number: frozenset(joints) for number, joints in found.items() if joints and number != avatar_sliders.MALE}

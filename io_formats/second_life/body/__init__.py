@@ -1,1 +1,0 @@
-"""The classic avatar's meshes, which users have with their viewer."""
