@@ -33,7 +33,7 @@ from make_vase import PROFILES, handle, turned
 from meshferry.io_formats.api import write_scene
 from meshferry.io_formats.core.scene import Node, Scene
 from meshferry.io_formats.passes.join_meshes import join
-from meshferry.io_formats.second_life.formats import SECOND_LIFE_MESH
+from meshferry.io_formats.second_life.asset.format import SECOND_LIFE_MESH
 
 Floats = npt.NDArray[np.float64]
 Bytes = npt.NDArray[np.uint8]

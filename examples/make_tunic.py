@@ -22,8 +22,8 @@ import numpy.typing as npt
 from meshferry.io_formats.api import write_scene
 from meshferry.io_formats.core.scene import Layer, Mesh, Node, Role, Scene, Skeleton
 from meshferry.io_formats.passes.join_meshes import join
+from meshferry.io_formats.second_life.asset.format import SECOND_LIFE_MESH
 from meshferry.io_formats.second_life.avatar import skeletons
-from meshferry.io_formats.second_life.formats import SECOND_LIFE_MESH
 
 Floats = npt.NDArray[np.float64]
 

@@ -10,6 +10,7 @@ from ..core.format import Family, FileFormat, modules_of
 from ..passes.lod_names import FILE_SUFFIXES
 from .animation import options as animation_options
 from .archive import options as archive_options
+from .asset.format import SECOND_LIFE_MESH
 from .options import (
     _CAPABILITIES,
     COLLADA_IMPORT_OPTIONS,
@@ -25,17 +26,6 @@ from .shape import options as shape_options
 if TYPE_CHECKING:
     from ..core.body_shapes import BodyShapes
 
-
-SECOND_LIFE_MESH = FileFormat(
-    name="second_life_mesh",
-    label="Second Life Mesh",
-    extensions=(".llmesh", ".mesh"),
-    capabilities=_CAPABILITIES,
-    modules=modules_of(f"{__package__}.mesh"),
-    only_read=(".mesh",),
-    import_options=IMPORT_OPTIONS,
-    export_options=EXPORT_OPTIONS,
-)
 
 SECOND_LIFE_BUNDLE = FileFormat(
     name="second_life_bundle",

@@ -13,7 +13,7 @@ from meshferry.io_formats.core.errors import ExportError
 from meshferry.io_formats.core.scene import Joint, Layer, Mesh, Node, Role, Scene, Skeleton
 from meshferry.io_formats.passes.flatten import fit
 from meshferry.io_formats.registry import FORMATS
-from meshferry.io_formats.second_life.formats import SECOND_LIFE_MESH
+from meshferry.io_formats.second_life.asset.format import SECOND_LIFE_MESH
 
 LIMIT = np.finfo(np.float32).max
 WRITTEN = [known for known in FORMATS if known.is_written and known.capabilities.meshes]

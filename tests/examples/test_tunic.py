@@ -9,7 +9,7 @@ import pytest
 from example_scripts import EXAMPLES, script
 from meshferry.io_formats import api
 from meshferry.io_formats.core.scene import Mesh, Role, Scene
-from meshferry.io_formats.second_life.formats import SECOND_LIFE_MESH
+from meshferry.io_formats.second_life.asset.format import SECOND_LIFE_MESH
 from meshferry.io_formats.second_life.models.models import Model, models_of
 
 TUNIC = EXAMPLES / "tunic.llmesh"

@@ -38,7 +38,7 @@ def crate_scene(name: str, *, size: tuple[float, float, float] = (2.0, 1.0, 0.5)
 
 def write_crate(path: Path, **kind: Any) -> Path:
     """Write the asset of :func:`crate_scene`, whatever the file is called."""
-    from meshferry.io_formats.second_life.formats import SECOND_LIFE_MESH
+    from meshferry.io_formats.second_life.asset.format import SECOND_LIFE_MESH
 
     path.write_bytes(SECOND_LIFE_MESH.write(SECOND_LIFE_MESH.from_scene(crate_scene(path.stem, **kind))))
     return path

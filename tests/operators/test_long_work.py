@@ -291,7 +291,7 @@ def test_a_huge_model_for_second_life_is_asked_about_in_a_window_and_warned_of_e
     clean_blender, tmp_path, capfd, monkeypatch
 ):
     from meshferry.blender_data.exporting import object_selection
-    from meshferry.io_formats.second_life.rules import rules
+    from meshferry.io_formats.second_life.asset import rules
     from meshferry.operators.families.second_life import exporters as export_second_life
     from meshferry.operators.families.second_life.exporters import ExportSecondLife
 

@@ -19,7 +19,7 @@ COUNT = 60
 def write_leaves(path: Path) -> Path:
     """Write an asset of folded triangles without thickness: both sides share their vertices and normals."""
     from meshferry.io_formats.core import scene as sc
-    from meshferry.io_formats.second_life.formats import SECOND_LIFE_MESH
+    from meshferry.io_formats.second_life.asset.format import SECOND_LIFE_MESH
 
     rng = np.random.default_rng(4)
     corners = rng.uniform(-0.02, 0.02, (COUNT, 3, 3)) + rng.uniform(-0.4, 0.4, (COUNT, 1, 3))

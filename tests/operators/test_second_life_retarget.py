@@ -8,7 +8,7 @@ import avatar_rest
 import numpy as np
 import pytest
 from example_files import imported
-from meshferry.io_formats.second_life.formats import SECOND_LIFE_MESH
+from meshferry.io_formats.second_life.asset.format import SECOND_LIFE_MESH
 from second_life_models import Drawn, panel_context
 
 pytestmark = pytest.mark.needs_bpy

@@ -8,7 +8,7 @@ from unittest.mock import MagicMock
 from xml.etree import ElementTree as ET
 
 import pytest
-from meshferry.io_formats.second_life.figures import total_of
+from meshferry.io_formats.second_life.asset.land_impact import total_of
 from second_life_models import Drawn, panel_context, write_crate
 
 pytestmark = pytest.mark.needs_bpy

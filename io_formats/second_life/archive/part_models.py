@@ -13,8 +13,8 @@ from ...core.messages import Report, Text, counted, listed
 from ...core.placement import EncodedPicture, PlacedModel
 from ...core.scene import Layer, Mesh, Node, Scene
 from ...geometry.normals import repair
-from ..mesh import reader as mesh_reader
-from ..mesh.scene_builder import mesh_of_faces
+from ..asset import codec as asset_codec
+from ..asset.scene_builder import mesh_of_faces
 from ..models.level_block import faces_of as faces_of_level
 from ..prims.face_mesh import UV_NAME, mesh_of
 from ..prims.planar_mapping import planar_uvs
@@ -125,7 +125,7 @@ class PartModels:
         content = self._assets.mesh(part.sculpt_asset)
         if content is None:
             raise FormatError("The mesh is not in the archive")
-        asset, level = mesh_reader.read_highest(content)
+        asset, level = asset_codec.read_highest(content)
         report = Report(item=part.sculpt_asset)
         faces = faces_of_level(level, report)
         names = [str(number) for number in range(len(faces))]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...core.messages import Message, Report, Text, error, listed, warning
-from ..mesh.checks import asset_findings
+from ..asset import rules
+from ..asset.mapping import asset_findings
+from ..asset.rules import check_models
 from ..models.llsd import as_integer
 from ..models.models import models_of
 from ..options import LEVELS
-from ..rules import rules
-from ..rules.rules import check_models
 from . import scene_mapping
 from .document import Bundle
 from .instances import instances_of

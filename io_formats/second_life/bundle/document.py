@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...core.messages import Message
-from ..mesh.document import Asset
+from ..asset.codec import Asset
 
 VERSION = 3
 """The only version that the viewer reads."""

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ...core.messages import Report
-from .. import facts as shared
-from ..mesh.document import of_mesh
+from ..asset import mapping as asset_mapping
+from ..asset.codec import of_mesh
 from .document import VERSION, Bundle
 from .instances import instances_of
 
@@ -17,7 +17,7 @@ def facts(bundle: Bundle) -> dict[str, Any]:
     """Return counts and weights as sums over all instances: a mesh with three instances counts three times."""
     warnings = list(bundle.warnings)
     instances = instances_of(bundle, Report(warnings))
-    decoded = [shared.decode_blocks(asset) for asset in bundle.meshes]
+    decoded = [asset_mapping.decode_blocks(asset) for asset in bundle.meshes]
     for number, mesh in enumerate(decoded, 1):
         # Skip the warnings of the asset's reader, which come first; the bundle's own warnings already include them.
         said = mesh.warnings[len(bundle.meshes[number - 1].warnings) :]
@@ -27,9 +27,9 @@ def facts(bundle: Bundle) -> dict[str, Any]:
     weight = 0.0
     for instance in instances:
         mesh = decoded[instance.mesh]
-        for key, count in shared.common_counts(mesh).items():
+        for key, count in asset_mapping.common_counts(mesh).items():
             total[key] = max(total.get(key, 0), count) if key == "uv_layers" else total.get(key, 0) + count
-        for level, counts in shared.level_facts(mesh).items():
+        for level, counts in asset_mapping.level_facts(mesh).items():
             sums = lods.setdefault(level, dict.fromkeys(counts, 0))
             for key, count in counts.items():
                 sums[key] += count

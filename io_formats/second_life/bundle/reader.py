@@ -6,9 +6,7 @@ from typing import Any
 
 from ...core.errors import FormatError, UnsupportedFormatError
 from ...core.messages import Report, Text
-from ..mesh.container import asset_inflater
-from ..mesh.document import of_mesh
-from ..mesh.reader import contents_of, read_within
+from ..asset.codec import asset_inflater, contents_of, of_mesh, read_within
 from ..models.llsd import MOST_VALUES, Allowance, RawString, as_integer, encoded
 from ..models.llsd import read as read_value
 from .document import INSTANCES, MESHES, VERSION, Bundle

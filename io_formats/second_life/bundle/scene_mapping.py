@@ -14,10 +14,10 @@ from ...core.messages import counted, listed
 from ...core.scene import Material, Scene
 from ...core.shading import Texture
 from ...encodings.quantization import linear_to_srgb, srgb_to_linear
-from ..mesh.asset_builder import BuiltAsset, material_list
-from ..mesh.document import BLOCKS, Asset
-from ..mesh.scene_builder import SceneBuilder
-from ..mesh.scene_mapping import assets_of, submodel_suffix
+from ..asset.codec import BLOCKS, Asset
+from ..asset.document_builder import BuiltAsset, material_list
+from ..asset.mapping import assets_of, submodel_suffix
+from ..asset.scene_builder import SceneBuilder
 from ..models.models import Model, models_of
 from ..options import LEVELS
 from .document import Bundle

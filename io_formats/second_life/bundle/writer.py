@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...core.format import OutputFile
-from ..mesh.writer import write as write_asset
+from ..asset.codec import write as write_asset
 from ..models.llsd import RawString, sorted_map
 from ..models.llsd import write as write_value
 from .document import MESHES, Bundle

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ...core.messages import Message, Text, error, warning
-from ..mesh.checks import asset_findings
-from ..rules import rules
+from ..asset import rules
+from ..asset.mapping import asset_findings
 from .document import UploadRequest
 
 check_scene = rules.check_scene

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..mesh.document import Asset
+from ..asset.codec import Asset
 
 PRIM_SHAPE = 0
 """Physics shape type: the triangles or hulls of the mesh."""

@@ -16,9 +16,9 @@ from ...disk.special_files import read_bytes
 from ...encodings import jpeg2000
 from ...encodings.quantization import linear_to_srgb
 from ...geometry.transforms import matrices_to_quaternions
-from ..mesh.asset_builder import BuiltAsset
-from ..mesh.document import Asset
-from ..mesh.scene_mapping import assets_of, submodel_suffix
+from ..asset.codec import Asset
+from ..asset.document_builder import BuiltAsset
+from ..asset.mapping import assets_of, submodel_suffix
 from ..models.models import models_of
 from ..models.physics_block import hulls_of
 from ..options import REQUEST_OPTIONS, SERVER

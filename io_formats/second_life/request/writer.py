@@ -10,7 +10,7 @@ from typing import Any
 
 from ...core.errors import MissingLibraryError
 from ...core.format import OutputFile
-from ..mesh import writer as mesh_writer
+from ..asset import codec as asset_codec
 from .document import RequestFace, RequestInstance, UploadRequest
 
 EXTENSION = ".llsd"
@@ -33,7 +33,7 @@ def write_files(document: UploadRequest, stem: str) -> list[OutputFile]:
         The ``llsd`` library is not installed.
     """
     format_xml = _library()
-    meshes = [mesh_writer.write(asset) for asset in document.meshes]
+    meshes = [asset_codec.write(asset) for asset in document.meshes]
     fee = OutputFile(f"{stem}{FEE}{EXTENSION}", format_xml(fee_request(document, meshes)))
     return [fee, OutputFile(stem + EXTENSION, format_xml(resources(document, meshes)))]
 

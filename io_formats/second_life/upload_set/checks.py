@@ -9,12 +9,12 @@ import numpy.typing as npt
 
 from ...core.messages import Message, Report, Text, counted, listed, of_kind, warning
 from ...core.scene import Mesh, Scene
+from ..asset import rules
+from ..asset.rules import degenerate_triangles
 from ..models.faces import MOST_FACES
 from ..models.models import Model, findings_once, models_of
 from ..models.unit_cube import box_of, is_as_imported, unit_cube_of
 from ..options import LEVEL_TEXTS
-from ..rules import rules
-from ..rules.degenerates import degenerate_triangles
 from .document import SUFFIXES, Instance, UploadSet
 from .level_boxes import box_of_triangles, flat_axes, short_sides
 

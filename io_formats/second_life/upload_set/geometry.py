@@ -10,8 +10,8 @@ from ...core.scene import FloatArray, IntArray, Layer, Mesh
 from ...geometry.normals import face_normals, unit
 from ...geometry.transforms import Matrix
 from ...geometry.triangles import pool_rows
+from ..asset.binding import Rig
 from ..avatar import joints
-from ..avatar.rigging import Rig
 from ..models.faces import FaceArrays
 from . import names
 from .document import Geometry, JointNode, JointTree, Skin, Triangles

@@ -12,8 +12,8 @@ from ...core.scene import FloatArray, IntArray
 from ...geometry.normals import unit
 from ...geometry.transforms import Matrix
 from ...geometry.vertices import weld_map
+from ..asset.rules import degenerate_triangles
 from ..models.unit_cube import FLAT
-from ..rules.degenerates import degenerate_triangles
 from .document import Geometry
 
 NEAR = 0.01

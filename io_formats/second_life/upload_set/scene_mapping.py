@@ -15,9 +15,10 @@ from ...core.options import resolve
 from ...core.scene import Mesh, Node, Scene, Skeleton
 from ...geometry.transforms import Matrix
 from ...passes.join_meshes import join
-from ..avatar import joints, rigging
+from ..asset import binding
+from ..asset.binding import Rig
+from ..avatar import joints
 from ..avatar.joint_positions import ADVISED, millimetres
-from ..avatar.rigging import Rig
 from ..models import costs
 from ..models.faces import MOST_FACES, FaceArrays, faces_of
 from ..models.models import Model, first_equal, models_of
@@ -148,9 +149,9 @@ class _SetBuilder:
         report: Report,
     ) -> Rig:
         """Return the binding of a model, and add it to the bindings of its skeleton."""
-        used, _ = rigging.used_joints([face for faces in levels for face in faces], len(bones.joints), model.name)
+        used, _ = binding.used_joints([face for faces in levels for face in faces], len(bones.joints), model.name)
         try:
-            rig = rigging.rig_of(bones, used, turn, self.options, skin=model.finest.skin, report=report)
+            rig = binding.rig_of(bones, used, turn, self.options, skin=model.finest.skin, report=report)
         except ExportError as problem:
             raise ExportError("{}: {}", model.name, problem) from None
         _report_boxes(rig, JOINT_POSITIONS.text(self.options), report)

@@ -14,7 +14,7 @@ from ....blender_data.exporting.models.model_objects import ModelIndex, ModelObj
 from ....blender_data.exporting.object_selection import is_of_body
 from ....blender_data.level_objects import LEVEL_PROPERTIES
 from ....io_formats.core.messages import Text
-from ....io_formats.second_life.formats import SECOND_LIFE_MESH
+from ....io_formats.second_life.asset.format import SECOND_LIFE_MESH
 from ....io_formats.second_life.options import LEVEL_LABELS
 from ...layouts import Condition
 from ...sidebar import concerns, homes_of

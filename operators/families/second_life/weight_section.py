@@ -7,7 +7,7 @@ import bpy
 
 from ....blender_data.exporting.models.model_objects import ModelObjects
 from ....blender_data.translation_context import CONTEXT
-from ....io_formats.second_life import figures
+from ....io_formats.second_life.asset import land_impact
 from ....io_formats.second_life.avatar.joints import MOST_JOINTS
 from ....io_formats.second_life.models import costs
 from ....io_formats.second_life.options import LEVEL_LABELS
@@ -31,9 +31,9 @@ MOST_MODELS = 20
 """Largest number of objects whose weights are listed one by one."""
 
 PHYSICS_LABELS = {
-    figures.CONVEX: "Physics (Convex Hull)",
-    figures.HULLS: "Physics (Hulls)",
-    figures.TRIANGLES: "Physics (Triangles)",
+    land_impact.CONVEX: "Physics (Convex Hull)",
+    land_impact.HULLS: "Physics (Hulls)",
+    land_impact.TRIANGLES: "Physics (Triangles)",
 }
 """Labels of the estimated weight, by the kind of shape."""
 
@@ -80,7 +80,7 @@ def equal_entries(entries: Iterable[Any], usages: Any) -> list[list[Any]]:
 
 def draw_total(layout: Any, usage: str, entries: Sequence[Any]) -> None:
     """Draw the cost of all objects of one use: the complexity if they are worn, otherwise land impact and weights."""
-    total = figures.total_of(entries)
+    total = land_impact.total_of(entries)
     about = "" if all(entry.is_exact for entry in entries) else iface_("about ")
     least = iface_("at least ") if total.is_least else ""
     box = layout.box().column(align=True)
@@ -112,7 +112,7 @@ def draw_model_weight(layout: Any, entry: Any, usage: str) -> None:
     else:
         is_animesh = usage == ANIMESH
         draw_number(column, "Download", f"{about}{entry.animesh if is_animesh else entry.download:.2f}")
-        is_known = entry.physics_shape != figures.TRIANGLES
+        is_known = entry.physics_shape != land_impact.TRIANGLES
         physics = f"{entry.physics:.2f}" if is_known else iface_("unknown")
         draw_number(column, PHYSICS_LABELS[entry.physics_shape], physics)
     if entry.joints:

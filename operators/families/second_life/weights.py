@@ -17,8 +17,9 @@ from ....io_formats.api import load
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import Text
 from ....io_formats.passes import lod_names
-from ....io_formats.second_life import figures
-from ....io_formats.second_life.formats import SECOND_LIFE_BUNDLE, SECOND_LIFE_MESH
+from ....io_formats.second_life.asset import land_impact
+from ....io_formats.second_life.asset.format import SECOND_LIFE_MESH
+from ....io_formats.second_life.formats import SECOND_LIFE_BUNDLE
 from ....io_formats.second_life.models import costs
 from ....io_formats.second_life.options import LEVELS
 from ...exporting.export_base import read_files
@@ -90,7 +91,7 @@ class OBJECT_OT_second_life_weigh(bpy.types.Operator):
         models = chosen_models(context)
         subject = subject_of(models)
         messages = Messages()
-        found: list[figures.Figures] = []
+        found: list[land_impact.Figures] = []
         with messages.outcome("", subject):
             found = figures_of(context, models)
         keep_figures(context, subject, stamp_of(context, models), found)
@@ -100,7 +101,7 @@ class OBJECT_OT_second_life_weigh(bpy.types.Operator):
         return conclude(self, messages, parts, "Computed")
 
 
-def figures_of(context: bpy.types.Context, models: Sequence[ModelObjects]) -> list[figures.Figures]:
+def figures_of(context: bpy.types.Context, models: Sequence[ModelObjects]) -> list[land_impact.Figures]:
     """Return the weights of models. A model unchanged since its import has the weights of its file.
 
     Raises
@@ -121,13 +122,15 @@ def figures_of(context: bpy.types.Context, models: Sequence[ModelObjects]) -> li
     return [
         replace(exact.get(found.name, found), same_mesh_as=found.same_mesh_as)
         for scene in files.parts
-        for found in figures.figures_of_scene(scene, asset_options)
+        for found in land_impact.figures_of_scene(scene, asset_options)
     ]
 
 
-def exact_figures_of(context: bpy.types.Context, models: Sequence[ModelObjects | None]) -> list[figures.Figures | None]:
+def exact_figures_of(
+    context: bpy.types.Context, models: Sequence[ModelObjects | None]
+) -> list[land_impact.Figures | None]:
     """Return the weights of unchanged imported models, None for others; models of one file have the same mesh."""
-    found: list[figures.Figures | None] = []
+    found: list[land_impact.Figures | None] = []
     first_of: dict[Any, str] = {}
     for model in models:
         exact = None if model is None else exact_figures(context, model.finest)
@@ -139,7 +142,7 @@ def exact_figures_of(context: bpy.types.Context, models: Sequence[ModelObjects |
     return found
 
 
-def exact_figures(context: bpy.types.Context, finest: Any) -> figures.Figures | None:
+def exact_figures(context: bpy.types.Context, finest: Any) -> land_impact.Figures | None:
     """Return the weights of the file that a model was imported from, or None if it was not imported or was changed."""
     path = imported_from(finest)
     if path is None:
@@ -152,12 +155,12 @@ def exact_figures(context: bpy.types.Context, finest: Any) -> figures.Figures | 
         values = {KEEP_IMPORTED.name: True, HIDDEN.name: True}
         (scene,) = read_files(context, source, finest.name, SECOND_LIFE_MESH, values).parts
         options = values_for(SECOND_LIFE_MESH.export_options, values)
-        return figures.figures_of_file(loaded.document, scene, options)
+        return land_impact.figures_of_file(loaded.document, scene, options)
     except (MeshferryError, ValueError):
         return None  # the file was deleted or replaced, or the object was changed
 
 
-def keep_figures(context: bpy.types.Context, subject: str, stamp: str, found: list[figures.Figures]) -> None:
+def keep_figures(context: bpy.types.Context, subject: str, stamp: str, found: list[land_impact.Figures]) -> None:
     """Store weights for the sidebar."""
     kept = context.window_manager.meshferry_weights
     kept.subject, kept.stamp = subject, stamp
@@ -224,14 +227,14 @@ def entries_by_usage(kept: Any, usages: Mapping[str, str]) -> dict[str, list[Any
     return {usage: entries for usage, entries in groups.items() if entries}
 
 
-def cost_of(usage: str, total: figures.Total) -> int:
+def cost_of(usage: str, total: land_impact.Total) -> int:
     """Return the cost of a total for a usage: the complexity if worn, otherwise the land impact."""
     if usage == WORN:
         return total.complexity
     return costs.land_impact(download_of(usage, total), total.physics, total.server)
 
 
-def download_of(usage: str, total: figures.Total) -> float:
+def download_of(usage: str, total: land_impact.Total) -> float:
     """Return the download weight of a total, as an animated object if that is its usage."""
     return total.animesh or total.download if usage == ANIMESH else total.download
 
@@ -240,7 +243,7 @@ def cost_texts(kept: Any, usages: Mapping[str, str]) -> list[Text]:
     """Return the phrases about complexity and land impact for the summary."""
     found = []
     for usage, entries in entries_by_usage(kept, usages).items():
-        total = figures.total_of(entries)
+        total = land_impact.total_of(entries)
         about = Text("" if all(entry.is_exact for entry in entries) else "about ")
         if total.is_least and usage != WORN:
             about = Text("at least ")

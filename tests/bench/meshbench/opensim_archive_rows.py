@@ -13,7 +13,7 @@ from statistics import median
 import bpy
 import numpy as np
 from meshferry.io_formats.core.scene import Layer, Mesh, Node, Scene
-from meshferry.io_formats.second_life.formats import SECOND_LIFE_MESH
+from meshferry.io_formats.second_life.asset.format import SECOND_LIFE_MESH
 from meshfuzz import opensim_archive_seeds as made
 
 from . import models, peers

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import second_life_oracle as oracle
 from meshferry.io_formats.core.messages import Report
-from meshferry.io_formats.second_life.mesh.document import Asset
+from meshferry.io_formats.second_life.asset.codec import Asset
 from meshferry.io_formats.second_life.models import level_block, physics_block, skin_block
 from meshferry.io_formats.second_life.models.llsd import RawString
 

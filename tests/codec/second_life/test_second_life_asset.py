@@ -15,10 +15,11 @@ from meshferry.io_formats import registry
 from meshferry.io_formats.core.errors import ExportError, FormatError, UnsupportedFormatError
 from meshferry.io_formats.core.messages import Report
 from meshferry.io_formats.encodings.quantization import dequantise, dequantise_normals, quantise, quantise_normals
-from meshferry.io_formats.second_life.facts import decode_blocks
-from meshferry.io_formats.second_life.formats import SECOND_LIFE_MESH
-from meshferry.io_formats.second_life.mesh import reader, sniffing, writer
-from meshferry.io_formats.second_life.mesh.document import Asset
+from meshferry.io_formats.second_life.asset import codec
+from meshferry.io_formats.second_life.asset import format as asset_format
+from meshferry.io_formats.second_life.asset.codec import Asset
+from meshferry.io_formats.second_life.asset.format import SECOND_LIFE_MESH
+from meshferry.io_formats.second_life.asset.mapping import decode_blocks
 from meshferry.io_formats.second_life.models import level_block, physics_block
 from meshferry.io_formats.second_life.models.llsd_arrays import bounds
 from meshferry.io_formats.second_life.models.skin_block import block_of, skin_of
@@ -61,12 +62,12 @@ def test_a_whole_asset_is_written_as_it_was() -> None:
         header={"version": 1, "creator": b"x", "physics_cost_data": {"hull": 0.5}, "submodel_id": 1},
         trailing=b"something",
     )
-    asset = reader.read(data)
-    assert writer.write(asset) == data
-    assert reader.same_content(data, writer.write(asset))
+    asset = codec.read(data)
+    assert codec.write(asset) == data
+    assert codec.same_content(data, codec.write(asset))
     assert list(asset.blocks) == list(sl.ORDER)
     assert asset.stored_sizes == {key: len(zlib.compress(binary(WHOLE[key]), 9)) for key in WHOLE}
-    assert asset.stored_sizes == writer.block_sizes(asset)
+    assert asset.stored_sizes == codec.block_sizes(asset)
     assert asset.trailing == b"something"
     assert asset.warnings == []
 
@@ -77,80 +78,80 @@ def test_the_old_prefix_is_read_and_not_written(space: bytes) -> None:
     plain = sl.asset(FOUR_LEVELS)
     stored = {level: zlib.compress(prefix + binary(block), 9) for level, block in FOUR_LEVELS.items()}
     data = sl.asset({}, stored=stored, prefix=prefix)
-    assert sniffing.sniff(data[:4096], len(data))
-    asset = reader.read(data)
+    assert asset_format.sniff(data[:4096], len(data))
+    asset = codec.read(data)
     assert asset.prefix_size == len(prefix)
-    written = writer.write(asset)
+    written = codec.write(asset)
     assert written == plain
-    assert reader.same_content(data, written)
+    assert codec.same_content(data, written)
     assert "text in front" in asset.warnings[0]
 
 
 def test_gaps_and_any_order_of_blocks() -> None:
     order = ("high_lod", "physics_convex", "medium_lod")
     data = sl.asset({key: WHOLE[key] for key in order}, order=order, gap=b"....", trailing=b"!")
-    asset = reader.read(data)
+    asset = codec.read(data)
     assert list(asset.blocks) == list(order)
     assert asset.trailing == b"!"
-    written = writer.write(asset)
+    written = codec.write(asset)
     assert inflated(written) == inflated(data)
     assert len(written) == len(data) - 3 * 4  # without the gaps
-    assert reader.same_content(data, written)
+    assert codec.same_content(data, written)
 
 
 def test_the_header_keeps_its_order() -> None:
     data = sl.asset(WHOLE)
     header = plain(data)
     shuffled = binary(dict(reversed(header.items()))) + data[len(binary(header)) :]
-    asset = reader.read(shuffled)
+    asset = codec.read(shuffled)
     assert list(asset.header) == list(reversed(header))
-    assert writer.write(asset) == shuffled
-    assert not reader.same_content(data, shuffled)
+    assert codec.write(asset) == shuffled
+    assert not codec.same_content(data, shuffled)
 
 
 def test_unknown_blocks_are_kept_as_they_are() -> None:
     stored = {"physics_havok": b"no zlib stream at all", "skeleton": b"nor this"}
     data = sl.asset(FOUR_LEVELS, stored=stored)
-    asset = reader.read(data)
+    asset = codec.read(data)
     assert asset.opaque == stored
-    assert writer.write(asset) == data
+    assert codec.write(asset) == data
 
 
 def test_the_old_name_of_the_physics_mesh() -> None:
     data = sl.asset({"high_lod": [sl.square()], "physics_shape": [sl.square()]})
-    asset = reader.read(data)
+    asset = codec.read(data)
     assert list(asset.blocks) == ["high_lod", "physics_mesh"]
-    assert inflated(writer.write(asset)) == inflated(data)
+    assert inflated(codec.write(asset)) == inflated(data)
     both = sl.asset({"high_lod": [sl.square()], "physics_mesh": [sl.square()], "physics_shape": [{"NoGeometry": True}]})
-    asset = reader.read(both)
+    asset = codec.read(both)
     assert "TriangleList" in asset.blocks["physics_mesh"][0]
     assert list(asset.opaque) == ["physics_shape"]
-    assert inflated(writer.write(asset)) == inflated(both)
+    assert inflated(codec.write(asset)) == inflated(both)
     outside = sl.asset(
         {"high_lod": [sl.square()], "physics_shape": [sl.square()]},
         header={"physics_mesh": {"offset": 3, "size": 2**31 - 1}},
     )
-    written = writer.write(reader.read(outside))
-    assert "TriangleList" in reader.read(outside).blocks["physics_mesh"][0], "the old name counts if the new is cut off"
-    assert writer.write(reader.read(written)) == written
+    written = codec.write(codec.read(outside))
+    assert "TriangleList" in codec.read(outside).blocks["physics_mesh"][0], "the old name counts if the new is cut off"
+    assert codec.write(codec.read(written)) == written
 
 
 @pytest.mark.parametrize("entry", [{"offset": -1, "size": 5}, {"offset": 0, "size": 0}, {"offset": 3, "size": -1}])
 def test_blocks_that_are_said_to_be_absent(entry: dict[str, int]) -> None:
     data = sl.asset(FOUR_LEVELS, header={"physics_mesh": entry})
-    asset = reader.read(data)
+    asset = codec.read(data)
     assert "physics_mesh" not in asset.blocks
     assert asset.warnings == []
-    assert reader.read(writer.write(asset)).blocks == asset.blocks
+    assert codec.read(codec.write(asset)).blocks == asset.blocks
 
 
 @pytest.mark.parametrize("entry", [{"offset": 0, "size": 10**6}, {"offset": 10**6, "size": 1}])
 def test_a_block_that_sticks_out_is_missing(entry: dict[str, int]) -> None:
     data = sl.asset(FOUR_LEVELS, header={"physics_mesh": entry})
-    asset = reader.read(data)
+    asset = codec.read(data)
     assert "physics_mesh" not in asset.blocks
     assert ["physics_mesh" in text for text in asset.warnings] == [True]
-    again = reader.read(writer.write(asset))
+    again = codec.read(codec.write(asset))
     assert again.warnings == []
     assert again.blocks == asset.blocks
 
@@ -160,12 +161,12 @@ def test_reals_may_stand_for_integers() -> None:
     header = plain(data)
     area = data[len(binary(header)) :]
     real = {key: {name: float(value) for name, value in entry.items()} for key, entry in header.items()}
-    assert reader.read(binary(real) + area).blocks.keys() == FOUR_LEVELS.keys()
+    assert codec.read(binary(real) + area).blocks.keys() == FOUR_LEVELS.keys()
 
 
 def test_what_follows_a_stream_is_ignored() -> None:
     stored = {"high_lod": zlib.compress(binary([sl.square()]), 9) + b"more"}
-    asset = reader.read(sl.asset({}, stored=stored))
+    asset = codec.read(sl.asset({}, stored=stored))
     assert asset.stored_sizes["high_lod"] == len(stored["high_lod"])
     assert len(level_block.faces_of(asset.blocks["high_lod"], Report())) == 1
 
@@ -188,18 +189,18 @@ def test_what_follows_a_stream_is_ignored() -> None:
 )
 def test_what_is_refused(data: bytes, said: str) -> None:
     with pytest.raises(FormatError, match=said):
-        reader.read(data)
+        codec.read(data)
 
 
 def test_version_999_is_read() -> None:
-    asset = reader.read(sl.asset(FOUR_LEVELS, header={"version": 999}))
+    asset = codec.read(sl.asset(FOUR_LEVELS, header={"version": 999}))
     assert SECOND_LIFE_MESH.facts(asset)["version"] == "999"
 
 
 def test_errors_name_the_block() -> None:
     data = sl.asset(FOUR_LEVELS, stored={"skin": b"nothing"})
     with pytest.raises(FormatError, match=r"^rig: The compressed data is damaged"):
-        reader.read(data)
+        codec.read(data)
 
 
 def test_a_bomb_is_refused_before_it_grows() -> None:
@@ -208,31 +209,31 @@ def test_a_bomb_is_refused_before_it_grows() -> None:
     tracemalloc.start()
     try:
         with pytest.raises(FormatError, match="inflates to far more"):
-            reader.read(data)
+            codec.read(data)
         assert tracemalloc.get_traced_memory()[1] < 200_000_000
     finally:
         tracemalloc.stop()
     with pytest.raises(FormatError, match="inflates to far more"):
-        reader.read(sl.asset(FOUR_LEVELS), inflated_limit=1000)  # of all blocks together
-    assert reader.read(sl.asset(FOUR_LEVELS), inflated_limit=10_000)
+        codec.read(sl.asset(FOUR_LEVELS), inflated_limit=1000)  # of all blocks together
+    assert codec.read(sl.asset(FOUR_LEVELS), inflated_limit=10_000)
 
 
 def test_a_header_has_at_most_a_mebibyte() -> None:
-    assert reader.read(sl.asset(FOUR_LEVELS, header={"note": "x" * 1_000_000}))
+    assert codec.read(sl.asset(FOUR_LEVELS, header={"note": "x" * 1_000_000}))
     with pytest.raises(FormatError, match="1 MiB"):
-        reader.read(sl.asset(FOUR_LEVELS, header={"note": "x" * 1_100_000}))
+        codec.read(sl.asset(FOUR_LEVELS, header={"note": "x" * 1_100_000}))
 
 
 def test_a_header_longer_than_the_viewer_fetches_is_not_written() -> None:
-    asset = reader.read(sl.asset(FOUR_LEVELS, header={"material_list": ["m" * 63] * 64}))
+    asset = codec.read(sl.asset(FOUR_LEVELS, header={"material_list": ["m" * 63] * 64}))
     with pytest.raises(ExportError, match="4,096"):
-        writer.write(asset)
-    assert reader.read(writer.write(asset, longest_header=1 << 20)).blocks == asset.blocks
+        codec.write(asset)
+    assert codec.read(codec.write(asset, longest_header=1 << 20)).blocks == asset.blocks
 
 
 def test_a_new_asset_has_a_sorted_header() -> None:
     asset = Asset({"submodel_id": 1}, {key: WHOLE[key] for key in sl.ORDER})
-    data = writer.write(asset)
+    data = codec.write(asset)
     assert data == sl.asset(WHOLE, header={"submodel_id": 1})
     assert asset.header == {"submodel_id": 1}
 
@@ -240,7 +241,7 @@ def test_a_new_asset_has_a_sorted_header() -> None:
 def test_large_blocks_are_packed_alike_in_parallel() -> None:
     rng = np.random.default_rng(3)
     blocks = {level: [sl.square(Position=rng.bytes(6 * 40_000))] for level in FOUR_LEVELS}
-    assert writer.write(Asset({}, blocks)) == sl.asset(blocks)
+    assert codec.write(Asset({}, blocks)) == sl.asset(blocks)
 
 
 # --- recognition -----------------------------------------------------------------------------------------------------
@@ -618,7 +619,7 @@ def test_hulls_that_are_not_there() -> None:
 
 
 def test_facts_of_an_asset() -> None:
-    facts = SECOND_LIFE_MESH.facts(reader.read(sl.asset(WHOLE)))
+    facts = SECOND_LIFE_MESH.facts(codec.read(sl.asset(WHOLE)))
     size = len(zlib.compress(binary([sl.square()]), 9))
     assert facts["lods"] == {
         level: {"triangles": 2, "vertices": 4, "bytes": size}
@@ -638,13 +639,13 @@ def test_the_size_for_the_download_weight() -> None:
     weights_of = {}
     for size in (1.0, 10.0):
         scaled = [{**big, "NormalizedScale": sl.reals(size, size, size)}]
-        facts = SECOND_LIFE_MESH.facts(reader.read(sl.asset({**small, "high_lod": scaled})))
+        facts = SECOND_LIFE_MESH.facts(codec.read(sl.asset({**small, "high_lod": scaled})))
         weights_of[size] = facts["download_weight"]
-    plain = SECOND_LIFE_MESH.facts(reader.read(sl.asset({**small, "high_lod": [big]})))["download_weight"]
+    plain = SECOND_LIFE_MESH.facts(codec.read(sl.asset({**small, "high_lod": [big]})))["download_weight"]
     assert plain == pytest.approx(weights_of[1.0], rel=1e-3)
     assert weights_of[10.0] > 20 * plain
     rig = sl.skin(bind_shape_matrix=matrix(_0=0, _1=10, _4=10, _5=0, _10=10))
-    rigged = SECOND_LIFE_MESH.facts(reader.read(sl.asset({**small, "high_lod": [big], "skin": rig})))
+    rigged = SECOND_LIFE_MESH.facts(codec.read(sl.asset({**small, "high_lod": [big], "skin": rig})))
     assert rigged["download_weight"] == pytest.approx(weights_of[10.0], rel=1e-3)
 
 
@@ -666,7 +667,7 @@ def test_the_size_of_a_rig_in_centimetres(joint: str) -> None:
         bind_shape_matrix=sl.reals(*shape.T.reshape(16)),
         inverse_bind_matrix=[sl.reals(*inverse.T.reshape(16)) for inverse in inverses],
     )
-    asset = reader.read(sl.asset({**FOUR_LEVELS, "skin": rig}))
+    asset = codec.read(sl.asset({**FOUR_LEVELS, "skin": rig}))
     assert decode_blocks(asset).size == pytest.approx((2.0, 0.5, 1.0), rel=1e-3)
 
 
@@ -674,4 +675,4 @@ def test_a_damaged_level_is_one_error() -> None:
     level = struct.pack(">I", 1)
     data = sl.asset(FOUR_LEVELS, stored={"low_lod": zlib.compress(b"{" + level + b"k\0\0\0\x01a!}", 9)})
     with pytest.raises(FormatError, match="not a list of faces"):
-        SECOND_LIFE_MESH.facts(reader.read(data))
+        SECOND_LIFE_MESH.facts(codec.read(data))

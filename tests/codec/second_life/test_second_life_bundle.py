@@ -11,9 +11,10 @@ import pytest
 from meshferry.io_formats import registry
 from meshferry.io_formats.core.errors import FormatError, UnsupportedFormatError
 from meshferry.io_formats.core.messages import Report
+from meshferry.io_formats.second_life.asset import codec
+from meshferry.io_formats.second_life.asset.format import SECOND_LIFE_MESH
 from meshferry.io_formats.second_life.bundle.instances import BundleMaterial, Instance, bundle_of, instances_of
-from meshferry.io_formats.second_life.formats import SECOND_LIFE_BUNDLE, SECOND_LIFE_MESH
-from meshferry.io_formats.second_life.mesh import reader as mesh_reader
+from meshferry.io_formats.second_life.formats import SECOND_LIFE_BUNDLE
 from meshfuzz import second_life_seeds as sl
 from second_life_bytes import binary
 
@@ -166,7 +167,7 @@ def test_a_new_bundle_is_as_the_viewer_saves_it() -> None:
     transform[:3, 3] = (3, 0, 1)
     rusty = BundleMaterial("Rust", (0.5, 0.5, 0.5, 1), fullbright=True)
     wood = BundleMaterial("wood", (1, 0.5, 0, 1), "wood.png", "wood")
-    bundle = bundle_of("box", [mesh_reader.read(MESH)], [Instance(0, "crate", transform, [wood, rusty])])
+    bundle = bundle_of("box", [codec.read(MESH)], [Instance(0, "crate", transform, [wood, rusty])])
     diffuse = {"color": sl.reals(0.5, 0.5, 0.5, 1), "filename": "", "label": ""}
     material = [{"binding": "Rust", "diffuse": diffuse, "fullbright": True}, *sl.instance()["material"]]
     assert SECOND_LIFE_BUNDLE.write(bundle) == sl.bundle([MESH], [sl.instance(material=material)])

@@ -10,6 +10,7 @@ import pytest
 from meshferry.io_formats.core.scene import Scene
 from meshferry.io_formats.geometry.triangles import fan_corners, with_polygons
 from meshferry.io_formats.geometry.vertices import drop_repeated_corners
+from meshferry.io_formats.second_life.asset import mapping
 from meshferry.io_formats.second_life.avatar import joints
 from meshferry.io_formats.second_life.avatar.joints import world_matrices
 from meshferry.io_formats.second_life.collada.document import (
@@ -23,7 +24,6 @@ from meshferry.io_formats.second_life.collada.document import (
     Values,
 )
 from meshferry.io_formats.second_life.collada.scene_mapping import to_scene
-from meshferry.io_formats.second_life.mesh import scene_mapping as mesh_mapping
 from meshferry.io_formats.second_life.upload_set import scene_mapping as upload_mapping
 
 BODY = ("mPelvis", "mTorso", "mChest", "mNeck", "mHead", "mShoulderLeft", "mShoulderRight", "mHipLeft", "mHipRight")
@@ -98,7 +98,7 @@ def shaped(height: float, *, spine: float = 0.0, scale: float = 1.0) -> dict[str
 
 def stored_positions(scene: Scene) -> list[object]:
     """Return what exports with default options write of joint positions."""
-    asset = [mesh_mapping.from_scene(part) for part in mesh_mapping.files_of(scene)]
+    asset = [mapping.from_scene(part) for part in mapping.files_of(scene)]
     skins = [found.blocks["skin"] for found in asset]
     written = [skin.get("alt_inverse_bind_matrix") for skin in skins] + [skin.get("pelvis_offset") for skin in skins]
     upload = upload_mapping.from_scene(scene)

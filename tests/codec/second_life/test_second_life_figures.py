@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from meshferry.io_formats.api import load
 from meshferry.io_formats.core.errors import ExportError
-from meshferry.io_formats.second_life import figures
-from meshferry.io_formats.second_life.facts import decode_blocks
+from meshferry.io_formats.second_life.asset import land_impact
+from meshferry.io_formats.second_life.asset.mapping import decode_blocks
 
 LEVELS = ("high_lod", "medium_lod", "low_lod", "lowest_lod")
 
@@ -19,7 +19,7 @@ def expected(samples):
 
 def _of_file(path, size=1.0):
     asset = load(path).document
-    return figures.figures_of_asset(path.stem, decode_blocks(asset), (size, size, size))
+    return land_impact.figures_of_asset(path.stem, decode_blocks(asset), (size, size, size))
 
 
 def test_figures_of_every_sample_are_those_expected(samples, expected):
@@ -37,30 +37,30 @@ def test_figures_of_every_sample_are_those_expected(samples, expected):
 
 
 def _one(**changes):
-    given = figures.Figures("a", (12, 8, 4, 2), (400, 300, 200, 100), 0, 2.0, 0.5, 2.0)
+    given = land_impact.Figures("a", (12, 8, 4, 2), (400, 300, 200, 100), 0, 2.0, 0.5, 2.0)
     return replace(given, **changes)
 
 
 def test_weights_are_added_up():
-    total = figures.total_of([_one(), _one(download=1.6)])
+    total = land_impact.total_of([_one(), _one(download=1.6)])
     assert (total.download, total.server, total.physics) == (3.6, 1.0, 1.0)
     assert total.animesh == 0
 
 
 def test_an_animated_object_is_fifteen_and_its_parts():
-    total = figures.total_of([_one(joints=3, animesh=0.9), _one(download=1.5, animesh=1.5)])
+    total = land_impact.total_of([_one(joints=3, animesh=0.9), _one(download=1.5, animesh=1.5)])
     assert total.animesh == pytest.approx(15 + 0.9 + 1.5)
 
 
 def test_a_scene_is_weighed_by_its_own_encoding(samples):
     loaded = load(samples / "secondlife" / "elfears_98a6e63e.llmesh")
     scene = loaded.format.to_scene(loaded.document, "ears")
-    (found,) = figures.figures_of_scene(scene)
+    (found,) = land_impact.figures_of_scene(scene)
     assert not found.is_exact
     stored = [loaded.document.stored_sizes[level] for level in LEVELS]
     assert sum(found.sizes) == pytest.approx(sum(stored), rel=0.05)
     scene.as_imported = True
-    exact = figures.figures_of_file(loaded.document, scene)
+    exact = land_impact.figures_of_file(loaded.document, scene)
     assert exact is not None
     assert exact.is_exact
     assert list(exact.sizes) == stored
@@ -81,7 +81,7 @@ def test_a_model_that_was_changed_is_no_more_its_file(samples, change):
         mesh.corner_point, mesh.material_index = mesh.corner_point[3:], mesh.material_index[1:]
     else:
         scene.nodes = [node for node in scene.nodes if node.lod != 2]
-    assert figures.figures_of_file(loaded.document, scene) is None
+    assert land_impact.figures_of_file(loaded.document, scene) is None
 
 
 def test_what_cannot_be_encoded_has_no_figures(samples):
@@ -89,4 +89,4 @@ def test_what_cannot_be_encoded_has_no_figures(samples):
     scene = loaded.format.to_scene(loaded.document, "ears")
     scene.nodes[0].scale = (0.0, 1.0, 1.0)
     with pytest.raises(ExportError, match="ears"):
-        figures.figures_of_scene(scene)
+        land_impact.figures_of_scene(scene)

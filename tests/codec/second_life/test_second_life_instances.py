@@ -15,10 +15,9 @@ import second_life_oracle as oracle
 import upload_scenes
 import viewer_matching
 from meshferry.io_formats.core import scene as sc
-from meshferry.io_formats.second_life import figures
+from meshferry.io_formats.second_life.asset import land_impact, mapping, upload_model
 from meshferry.io_formats.second_life.formats import SECOND_LIFE_BUNDLE, SECOND_LIFE_REQUEST, SECOND_LIFE_UPLOAD
-from meshferry.io_formats.second_life.mesh import scene_mapping
-from meshferry.io_formats.second_life.models import models, prepared
+from meshferry.io_formats.second_life.models import models
 from meshferry.io_formats.second_life.models.models import models_of
 
 PLACES = (
@@ -198,13 +197,11 @@ def test_flat_objects_of_other_thickness_are_not_one_asset() -> None:
 
 def test_weights_are_computed_from_one_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
     scene = posts()
-    alone = [figures.figures_of_scene(fence(post(**place)))[0] for place in PLACES]
+    alone = [land_impact.figures_of_scene(fence(post(**place)))[0] for place in PLACES]
     encoded: list[str] = []
-    prepare = prepared.prepare
-    monkeypatch.setattr(
-        scene_mapping, "prepare", lambda model, *rest: encoded.append(model.name) or prepare(model, *rest)
-    )
-    found = figures.figures_of_scene(scene)
+    prepare = upload_model.prepare
+    monkeypatch.setattr(mapping, "prepare", lambda model, *rest: encoded.append(model.name) or prepare(model, *rest))
+    found = land_impact.figures_of_scene(scene)
     assert encoded == ["post"]
     assert [one.same_mesh_as for one in found] == ["", "post", "post"]
     assert [one.download for one in found] == pytest.approx([one.download for one in alone])

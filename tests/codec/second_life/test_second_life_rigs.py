@@ -18,9 +18,9 @@ import second_life_judge as judge
 import second_life_oracle as oracle
 from meshferry.io_formats.core import scene as sc
 from meshferry.io_formats.core.errors import ExportError
+from meshferry.io_formats.second_life.asset.codec import Asset
+from meshferry.io_formats.second_life.asset.format import SECOND_LIFE_MESH
 from meshferry.io_formats.second_life.avatar import skeletons
-from meshferry.io_formats.second_life.formats import SECOND_LIFE_MESH
-from meshferry.io_formats.second_life.mesh.document import Asset
 from meshferry.io_formats.second_life.models.models import models_of
 
 Array = np.ndarray[Any, Any]

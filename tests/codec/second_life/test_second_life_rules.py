@@ -13,16 +13,11 @@ from meshferry.io_formats import api
 from meshferry.io_formats.core import scene as sc
 from meshferry.io_formats.core.errors import ExportError
 from meshferry.io_formats.core.messages import Elements, Fix, Kind, Message
+from meshferry.io_formats.second_life.asset.format import SECOND_LIFE_MESH
+from meshferry.io_formats.second_life.asset.rules import check_models, check_scene, degenerate_triangles
 from meshferry.io_formats.second_life.avatar import joints
-from meshferry.io_formats.second_life.formats import (
-    SECOND_LIFE_BUNDLE,
-    SECOND_LIFE_MESH,
-    SECOND_LIFE_REQUEST,
-    SECOND_LIFE_UPLOAD,
-)
+from meshferry.io_formats.second_life.formats import SECOND_LIFE_BUNDLE, SECOND_LIFE_REQUEST, SECOND_LIFE_UPLOAD
 from meshferry.io_formats.second_life.models.models import models_of
-from meshferry.io_formats.second_life.rules.degenerates import degenerate_triangles
-from meshferry.io_formats.second_life.rules.rules import check_models, check_scene
 
 CORNERS = np.array([[x, y, z] for z in (-1, 1) for y in (-1, 1) for x in (-1, 1)], np.float32)
 SIDES = np.array(

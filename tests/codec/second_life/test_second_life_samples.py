@@ -16,9 +16,10 @@ from llsd import LLSDBinaryParser
 from meshferry.io_formats import registry
 from meshferry.io_formats.core.messages import Report
 from meshferry.io_formats.encodings.quantization import dequantise, dequantise_normals, quantise
-from meshferry.io_formats.second_life.formats import SECOND_LIFE_BUNDLE, SECOND_LIFE_MESH
-from meshferry.io_formats.second_life.mesh import reader, writer
-from meshferry.io_formats.second_life.mesh.document import Asset
+from meshferry.io_formats.second_life.asset import codec
+from meshferry.io_formats.second_life.asset.codec import Asset
+from meshferry.io_formats.second_life.asset.format import SECOND_LIFE_MESH
+from meshferry.io_formats.second_life.formats import SECOND_LIFE_BUNDLE
 from meshferry.io_formats.second_life.models import level_block, physics_block
 from meshferry.io_formats.second_life.models.skin_block import block_of, skin_of
 from meshfuzz import second_life_seeds as sl
@@ -45,7 +46,7 @@ def assets(folder: Path, expected: dict[str, Facts]) -> dict[str, tuple[bytes, A
         data = (folder / name).read_bytes()
         assert hashlib.sha256(data).hexdigest() == facts["sha256"], name
         if "lods" in facts:
-            found[name] = (data, reader.read(data), facts)
+            found[name] = (data, codec.read(data), facts)
     assert len(found) == 26
     return found
 
@@ -77,12 +78,12 @@ def header_size(data: bytes) -> int:
 
 def test_assets_survive_bytes_to_document_to_bytes(assets: Assets) -> None:
     for name, (data, asset, facts) in assets.items():
-        written = writer.write(asset)
+        written = codec.write(asset)
         keys, blocks, trailing = by_the_library(written)
         assert (keys, blocks, trailing) == by_the_library(data), name
         assert keys == facts["header_keys"], name
         assert len(trailing) == facts["trailing_bytes"], name
-        assert reader.same_content(data, written), name
+        assert codec.same_content(data, written), name
         assert (asset.header_size, asset.prefix_size) == (facts["header_bytes"], facts["prefix_bytes"]), name
 
 
@@ -91,10 +92,10 @@ def test_a_lost_byte_is_noticed(assets: Assets) -> None:
     data, asset, _ = assets["benthic_rigged22.mesh"]
     content = asset.blocks["high_lod"][0]["Position"]
     asset.blocks["high_lod"][0]["Position"] = bytes([content[0] ^ 1]) + content[1:]
-    assert not reader.same_content(data, writer.write(asset))
+    assert not codec.same_content(data, codec.write(asset))
     asset.blocks["high_lod"][0]["Position"] = content
-    assert reader.same_content(data, writer.write(asset))
-    assert not reader.same_content(data, data[:-1])
+    assert codec.same_content(data, codec.write(asset))
+    assert not codec.same_content(data, data[:-1])
 
 
 def test_recognised_by_content(folder: Path, expected: dict[str, Facts]) -> None:
@@ -266,7 +267,7 @@ def test_the_bundle_survives_bytes_to_document_to_bytes(folder: Path, expected: 
     assert len(written) == len(data) == facts["size"]
     for asset, wanted in zip(bundle.meshes, facts["meshes"], strict=True):
         assert list(asset.header) == wanted["header_keys"]
-        raw = writer.write(asset, longest_header=1 << 20)
+        raw = codec.write(asset, longest_header=1 << 20)
         keys, _, _ = by_the_library(raw)
         assert keys == wanted["header_keys"]
         assert hashlib.sha256(raw).hexdigest() == wanted["sha256"]

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import second_life_oracle as oracle
 from meshferry.io_formats.core import scene as sc
+from meshferry.io_formats.second_life.asset.format import SECOND_LIFE_MESH
 from meshferry.io_formats.second_life.avatar import joints as avatar_joints
 from meshferry.io_formats.second_life.avatar import skeletons
-from meshferry.io_formats.second_life.formats import SECOND_LIFE_MESH
 
 RIGGED = (
     "benthic_rigged22.mesh",

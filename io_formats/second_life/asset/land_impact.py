@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..core.scene import Scene
-from .facts import DecodedAsset, decode_blocks
-from .mesh.document import Asset
-from .models import costs
-from .models.level_block import Face
-from .models.models import models_of
-from .options import LEVELS
+from ...core.scene import Scene
+from ..models import costs
+from ..models.level_block import Face
+from ..models.models import models_of
+from ..options import LEVELS
+from .codec import Asset
+from .mapping import DecodedAsset, decode_blocks
 
 CONVEX, HULLS, TRIANGLES = "CONVEX", "HULLS", "TRIANGLES"
 """Kinds of physics shapes: the base hull, the hulls in the model, or triangles."""
@@ -90,7 +90,7 @@ def figures_of_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> 
     ExportError
         A model cannot be encoded.
     """
-    from .mesh.scene_mapping import assets_of, submodel_suffix
+    from .mapping import assets_of, submodel_suffix
 
     models = models_of(scene)
     found: list[Figures] = []
@@ -120,7 +120,7 @@ def figures_of_file(asset: Asset, scene: Scene, options: Mapping[str, Any] | Non
     ExportError
         The model cannot be encoded.
     """
-    from .mesh.scene_mapping import assets_of
+    from .mapping import assets_of
 
     models = models_of(scene)
     if len(models) != 1:

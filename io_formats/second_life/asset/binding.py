@@ -18,12 +18,12 @@ from ...core.errors import ExportError
 from ...core.messages import Report
 from ...core.scene import Joint, Skeleton, Skin
 from ...geometry.transforms import Matrix
+from ..avatar import joints
+from ..avatar.joint_positions import JointPositions, position_of_unknown, report_offsets
+from ..avatar.joints import _STRAIGHT, MOST_JOINTS, world_matrices
 from ..models import space
 from ..models.faces import FaceArrays
 from ..options import JOINT_POSITIONS, LOCK_SCALE
-from . import joints
-from .joint_positions import JointPositions, position_of_unknown, report_offsets
-from .joints import _STRAIGHT, MOST_JOINTS, world_matrices
 
 MOST_INDICES = 255
 """Number of joints that the weights of a file can refer to: a byte, of which 255 ends a list."""

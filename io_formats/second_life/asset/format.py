@@ -1,12 +1,25 @@
-"""Recognise a mesh asset by its content: an LLSD map, possibly after the old prefix, with the offsets of its levels."""
+"""Second Life Mesh: names, capabilities, options, and recognition by an LLSD map with the offsets of levels."""
 
 from __future__ import annotations
 
 import re
 
+from ...core.format import FileFormat, modules_of
 from ...core.recognition import Match, NearMiss
 from ..models.llsd import first_pairs
-from ..options import LEVELS
+from ..options import _CAPABILITIES, EXPORT_OPTIONS, IMPORT_OPTIONS, LEVELS
+
+SECOND_LIFE_MESH = FileFormat(
+    name="second_life_mesh",
+    label="Second Life Mesh",
+    extensions=(".llmesh", ".mesh"),
+    capabilities=_CAPABILITIES,
+    modules=modules_of(__package__),
+    only_read=(".mesh",),
+    import_options=IMPORT_OPTIONS,
+    export_options=EXPORT_OPTIONS,
+)
+
 
 PREFIX = b"<? LLSD/Binary ?>"
 _PREFIX = re.compile(re.escape(PREFIX) + rb"\s*")

@@ -1,4 +1,4 @@
-"""Map a prepared model to assets (formats page, sections 2 to 6): quantised levels, rig and physics."""
+"""A prepared model -> assets (formats page, sections 2 to 6): quantised levels, rig and physics."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from ...core.scene import FloatArray, Node
 from ...encodings.quantization import dequantise, quantise, quantise_normals
 from ...geometry.transforms import Matrix
 from ..avatar.joint_positions import rows_of
-from ..avatar.rigging import Rig
 from ..models import level_block, llsd_arrays, physics_block, skin_block
 from ..models.faces import FaceArrays
 from ..models.level_block import Face
 from ..models.models import Model, SubmodelId
 from ..models.physics_block import Hulls
-from ..models.prepared import Prepared
 from ..models.unit_cube import UnitCube
 from ..options import LEVELS
-from .document import BLOCKS, Asset
+from .binding import Rig
+from .codec import BLOCKS, Asset
+from .upload_model import Prepared
 
 _FULL = 65535
 _UNNAMED = re.compile(r"_face_\d+$|^$")

@@ -31,9 +31,8 @@ from ..models.models import SubmodelId
 from ..models.physics_block import hulls_of
 from ..models.skin_block import skin_of
 from ..options import IMPORT_OPTIONS, JOINTS, LEVEL_LABELS, LEVELS, REST, SIZE
-from ..rules.degenerates import degenerate_triangles
-from .document import BLOCKS, OLD_PHYSICS_MESH, Asset
-from .reader import BLOCK_LABELS
+from .codec import BLOCK_LABELS, BLOCKS, OLD_PHYSICS_MESH, Asset
+from .rules import degenerate_triangles
 
 UV_NAME = "UVMap"
 _OWN_KEYS = {*BLOCKS, OLD_PHYSICS_MESH, "material_list", "submodel_id"}

@@ -17,12 +17,12 @@ from ...core.options import resolve
 from ...core.scene import Mesh, Node, Scene, Skeleton, Surface
 from ...geometry.transforms import Matrix
 from ..avatar.joints import facing
-from ..avatar.rigging import Rig, rig_as_imported, rig_of, used_joints
+from ..models import space
+from ..models.faces import MOST_FACES, MOST_VERTICES, FaceArrays, empty_face, faces_of
+from ..models.models import Model
+from ..models.unit_cube import UnitCube, is_as_imported, settled, unit_cube_of
 from ..options import EXPORT_OPTIONS, MANY_MATERIALS
-from . import space
-from .faces import MOST_FACES, MOST_VERTICES, FaceArrays, empty_face, faces_of
-from .models import Model
-from .unit_cube import UnitCube, is_as_imported, settled, unit_cube_of
+from .binding import Rig, rig_as_imported, rig_of, used_joints
 
 _IMPORTED_TOLERANCE = 0.02
 """Tolerance for normals that passed through Blender's tangent space: they differ by about this much at corners of one

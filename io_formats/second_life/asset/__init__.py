@@ -1,0 +1,1 @@
+"""Mesh assets (``.llmesh``), models as all formats store them, and the rules for them."""

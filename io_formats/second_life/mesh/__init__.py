@@ -1,1 +1,0 @@
-"""The native mesh asset, as stored in region archives and caches."""

@@ -1,1 +1,0 @@
-"""Rules of uploader and simulator for models."""
