@@ -17,11 +17,11 @@ from .options import (
     EXPORT_OPTIONS,
     IMPORT_OPTIONS,
     REQUEST_OPTIONS,
-    UPLOAD_OPTIONS,
     VIEWER_FOLDER,
     _knows_joint,
 )
 from .shape import options as shape_options
+from .upload_set.format import SECOND_LIFE_UPLOAD
 
 if TYPE_CHECKING:
     from ..core.body_shapes import BodyShapes
@@ -50,17 +50,6 @@ SECOND_LIFE_COLLADA = FileFormat(
     import_options=COLLADA_IMPORT_OPTIONS,
     rewritten_as="second_life_upload",
     partner_suffixes=FILE_SUFFIXES,
-)
-
-SECOND_LIFE_UPLOAD = FileFormat(
-    name="second_life_upload",
-    label="Second Life Upload Set",
-    extensions=(".dae",),
-    capabilities=replace(_CAPABILITIES, gltf_materials=True),
-    modules=modules_of(f"{__package__}.upload_set"),
-    is_read=False,
-    is_set=True,
-    export_options=UPLOAD_OPTIONS,
 )
 
 SECOND_LIFE_REQUEST = FileFormat(

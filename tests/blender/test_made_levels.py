@@ -217,7 +217,7 @@ def test_levels_fill_the_box_of_the_finest(keep_borders: bool) -> None:
 
 
 def test_made_levels_in_upload_sets_need_no_triangles_for_their_box() -> None:
-    from meshferry.io_formats.second_life.formats import SECOND_LIFE_UPLOAD
+    from meshferry.io_formats.second_life.upload_set.format import SECOND_LIFE_UPLOAD
 
     source = sheet(20)
     source.points[30] += (0.3, 0.1, 0.9)

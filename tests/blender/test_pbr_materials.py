@@ -15,7 +15,7 @@ import glb_oracle
 import numpy as np
 import pytest
 from meshferry.io_formats import api
-from meshferry.io_formats.second_life.formats import SECOND_LIFE_UPLOAD
+from meshferry.io_formats.second_life.upload_set.format import SECOND_LIFE_UPLOAD
 
 bpy = pytest.importorskip("bpy", reason="Blender is absent")
 from meshferry.blender_data import export_options  # noqa: E402

@@ -20,7 +20,7 @@ from meshferry.io_formats import api
 from meshferry.io_formats.core import scene as sc
 from meshferry.io_formats.core import shading
 from meshferry.io_formats.disk.file_sets import write_outputs
-from meshferry.io_formats.second_life.formats import SECOND_LIFE_UPLOAD
+from meshferry.io_formats.second_life.upload_set.format import SECOND_LIFE_UPLOAD
 
 bpy = pytest.importorskip("bpy", reason="Blender is absent")
 

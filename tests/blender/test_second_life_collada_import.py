@@ -11,7 +11,7 @@ import pytest
 from load_package import SAMPLES
 from meshferry.io_formats.second_life.collada import reader, scene_mapping
 from meshferry.io_formats.second_life.collada.document import Collada, Geometry, Group, Instance, Node
-from meshferry.io_formats.second_life.upload_set import scene_mapping as upload_mapping
+from meshferry.io_formats.second_life.upload_set import mapping
 
 bpy = pytest.importorskip("bpy", reason="Blender is absent")
 
@@ -43,7 +43,7 @@ def exported(made: Any) -> Any:
     """Return the scene that an export of an import gets from Blender, with default options."""
     from meshferry.blender_data import export_options
     from meshferry.blender_data.exporting import exporter, object_selection
-    from meshferry.io_formats.second_life.formats import SECOND_LIFE_UPLOAD
+    from meshferry.io_formats.second_life.upload_set.format import SECOND_LIFE_UPLOAD
 
     source = object_selection.Source("COLLECTION", made.collection)
     options = export_options.ExportOptions.of({"missing_levels": "COPY"})
@@ -180,7 +180,7 @@ def test_an_export_writes_the_binding_of_the_file(name: str, active: bool) -> No
     scene = exported(made)
     for node in scene.nodes:
         assert node.skin is None or node.skin.joint_positions is None
-    upload = upload_mapping.from_scene(scene)
+    upload = mapping.from_scene(scene)
     assert not upload.boxes[1:]
     given = {
         joint: matrix

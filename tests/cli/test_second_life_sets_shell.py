@@ -10,7 +10,7 @@ import upload_scenes
 def hut(tmp_path):
     """Write the five files of two objects; return the main one."""
     from meshferry.io_formats import api
-    from meshferry.io_formats.second_life.formats import SECOND_LIFE_UPLOAD
+    from meshferry.io_formats.second_life.upload_set.format import SECOND_LIFE_UPLOAD
 
     path = tmp_path / "set" / "hut.dae"
     path.parent.mkdir()

@@ -30,9 +30,9 @@ from meshferry.io_formats.second_life.formats import (
     SECOND_LIFE_BUNDLE,
     SECOND_LIFE_BVH,
     SECOND_LIFE_COLLADA,
-    SECOND_LIFE_UPLOAD,
 )
 from meshferry.io_formats.second_life.options import SERVER
+from meshferry.io_formats.second_life.upload_set.format import SECOND_LIFE_UPLOAD
 from meshferry.io_formats.timbermesh.model.format import TIMBERMESH
 from meshferry.io_formats.unigine.animation.format import UNIGINE_ANIMATION
 from meshferry.io_formats.unigine.mesh.format import UNIGINE_MESH

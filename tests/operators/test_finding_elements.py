@@ -34,7 +34,7 @@ def strip(clean_blender: Any) -> Any:
 
 def click(elements: Elements, name: str = "Strip") -> set[str]:
     import bpy
-    from meshferry.io_formats.second_life.formats import SECOND_LIFE_UPLOAD
+    from meshferry.io_formats.second_life.upload_set.format import SECOND_LIFE_UPLOAD
     from meshferry.operators.findings.finding_list import keep_findings
 
     keep_findings(
@@ -118,7 +118,7 @@ def test_a_hidden_level_comes_to_light(strip: Any) -> None:
 def test_a_finding_without_elements_brings_its_hidden_object_to_light(strip: Any) -> None:
     import bpy
     from meshferry.io_formats.core.messages import warning
-    from meshferry.io_formats.second_life.formats import SECOND_LIFE_UPLOAD
+    from meshferry.io_formats.second_life.upload_set.format import SECOND_LIFE_UPLOAD
     from meshferry.operators.findings.finding_list import keep_findings
 
     keep_findings(
@@ -135,7 +135,7 @@ def test_a_finding_without_elements_brings_its_hidden_object_to_light(strip: Any
 def test_objects_of_the_item_are_selected_without_those_that_the_message_mentions(strip: Any) -> None:
     import bpy
     from meshferry.io_formats.core.messages import warning
-    from meshferry.io_formats.second_life.formats import SECOND_LIFE_UPLOAD
+    from meshferry.io_formats.second_life.upload_set.format import SECOND_LIFE_UPLOAD
     from meshferry.operators.findings.finding_list import keep_findings
 
     found = [
@@ -171,7 +171,7 @@ def test_a_level_of_another_name_is_found_by_the_name_that_files_have_for_it(str
 @pytest.mark.parametrize("elements", [None, Elements("triangles", "Strip_LOD2", (0,))])
 def test_a_level_that_the_export_makes_leads_to_what_it_is_made_of(strip: Any, elements: Elements | None) -> None:
     import bpy
-    from meshferry.io_formats.second_life.formats import SECOND_LIFE_UPLOAD
+    from meshferry.io_formats.second_life.upload_set.format import SECOND_LIFE_UPLOAD
     from meshferry.operators.findings.finding_list import keep_findings
 
     keep_findings(
@@ -277,7 +277,7 @@ def test_what_cannot_be_exported_is_found_and_pointed_at_all_the_same(clean_blen
 
 def test_ten_thousand_elements_are_kept(strip: Any) -> None:
     import bpy
-    from meshferry.io_formats.second_life.formats import SECOND_LIFE_UPLOAD
+    from meshferry.io_formats.second_life.upload_set.format import SECOND_LIFE_UPLOAD
     from meshferry.operators.findings.finding_list import keep_findings
 
     names = ("a, b", 'q"uote', "1-2", "\u00e9")

@@ -45,10 +45,11 @@ def _companion(bundle: Bundle) -> bytes:
     ExportError
         A model cannot be written as Collada.
     """
-    from ..upload_set import scene_mapping, writer
+    from ..upload_set import codec as upload_set_codec
+    from ..upload_set import mapping as upload_set_mapping
     from .scene_mapping import to_scene
 
     scene = to_scene(bundle, "")
     for material in scene.materials:
         material.texture = None  # the viewer takes textures only from the bundle
-    return writer.write(scene_mapping.from_scene(scene))
+    return upload_set_codec.write(upload_set_mapping.from_scene(scene))

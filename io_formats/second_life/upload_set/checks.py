@@ -16,7 +16,7 @@ from ..models.models import Model, findings_once, models_of
 from ..models.unit_cube import box_of, is_as_imported, unit_cube_of
 from ..options import LEVEL_TEXTS
 from .document import SUFFIXES, Instance, UploadSet
-from .level_boxes import box_of_triangles, flat_axes, short_sides
+from .levels import box_of_triangles, flat_axes, short_sides
 
 _STRETCHED = 0.01
 """Share of an object's size by which a level's box may differ from the finest one's without a warning."""

@@ -30,11 +30,10 @@ from ....io_formats.second_life.formats import (
     SECOND_LIFE_BUNDLE,
     SECOND_LIFE_BVH,
     SECOND_LIFE_REQUEST,
-    SECOND_LIFE_UPLOAD,
 )
 from ....io_formats.second_life.models.models import Model, mesh_count, models_of
-from ....io_formats.second_life.upload_set.pbr_files import pbr_names
-from ....io_formats.second_life.upload_set.writer import chosen_file
+from ....io_formats.second_life.upload_set.codec import chosen_file, pbr_names
+from ....io_formats.second_life.upload_set.format import SECOND_LIFE_UPLOAD
 from ...exporting.clip_export import ExportClips
 from ...exporting.export_dialog import OBJECT_SCOPES
 from ...exporting.export_files import ExportFiles, browsed_folder

@@ -12,9 +12,9 @@ from ....blender_data.exporting.models.model_objects import is_deleted
 from ....io_formats.core.errors import ExportError
 from ....io_formats.core.messages import Text, counted
 from ....io_formats.passes import lod_names
-from ....io_formats.second_life.formats import SECOND_LIFE_UPLOAD
 from ....io_formats.second_life.models.models import models_of
 from ....io_formats.second_life.options import LEVEL_LABELS
+from ....io_formats.second_life.upload_set.format import SECOND_LIFE_UPLOAD
 from ...importing.import_base import leave_edit_mode, select_only
 from ...layouts import IN_EDITABLE_SCENE, requires
 from ...option_properties import to_export_options

@@ -17,9 +17,9 @@ from ....blender_data.exporting.models.missing_parts import shape_of
 from ....blender_data.exporting.models.model_objects import ModelObjects
 from ....blender_data.exporting.reading.material_slots import used_materials
 from ....blender_data.translation_context import CONTEXT
-from ....io_formats.second_life.formats import SECOND_LIFE_UPLOAD
 from ....io_formats.second_life.options import LEVEL_LABELS
-from ....io_formats.second_life.upload_set.level_faces import faces_of_slots
+from ....io_formats.second_life.upload_set.format import SECOND_LIFE_UPLOAD
+from ....io_formats.second_life.upload_set.levels import faces_of_slots
 from ...exporting.clip_export import rig_of
 from ...findings.finding_list import draw_findings
 from ...layouts import button, sidebar_panel

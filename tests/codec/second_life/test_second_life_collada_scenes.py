@@ -24,7 +24,7 @@ from meshferry.io_formats.second_life.collada.document import (
     Values,
 )
 from meshferry.io_formats.second_life.collada.scene_mapping import to_scene
-from meshferry.io_formats.second_life.upload_set import scene_mapping as upload_mapping
+from meshferry.io_formats.second_life.upload_set import mapping as upload_set_mapping
 
 BODY = ("mPelvis", "mTorso", "mChest", "mNeck", "mHead", "mShoulderLeft", "mShoulderRight", "mHipLeft", "mHipRight")
 QUAD = np.array(((0, 0, 0), (1, 0, 0), (1, 1, 0), (0, 1, 0)), np.float32)
@@ -101,7 +101,7 @@ def stored_positions(scene: Scene) -> list[object]:
     asset = [mapping.from_scene(part) for part in mapping.files_of(scene)]
     skins = [found.blocks["skin"] for found in asset]
     written = [skin.get("alt_inverse_bind_matrix") for skin in skins] + [skin.get("pelvis_offset") for skin in skins]
-    upload = upload_mapping.from_scene(scene)
+    upload = upload_set_mapping.from_scene(scene)
     table = joints.table()
     moved = [
         node.name
@@ -142,7 +142,7 @@ def test_nodes_that_move_joints_are_joint_positions() -> None:
 def test_inverse_binds_with_the_scale_of_a_shape_are_written_again() -> None:
     binds = shaped(0.1, scale=0.9)
     scene = to_scene(rigged(binds), "file")
-    skin = upload_mapping.from_scene(scene).files[0].instances[0].skin
+    skin = upload_set_mapping.from_scene(scene).files[0].instances[0].skin
     assert skin is not None
     for joint, matrix in zip(skin.joint_names, skin.inverse_bind, strict=True):
         assert matrix == pytest.approx(np.linalg.inv(binds[joint]), abs=1e-6)
@@ -254,7 +254,10 @@ def test_symbols_that_sort_in_another_order_number_the_faces_of_an_upload() -> N
     document.nodes[0].instances[0].materials = {"z": 0, "a": 1}
     scene = to_scene(document, "f")
     assert scene.nodes[0].mesh is not None and scene.nodes[0].mesh.materials == ["Apple", "Pear"]
-    written = upload_mapping.from_scene(scene)
+    written = upload_set_mapping.from_scene(scene)
     assert {found.symbol: found.name for found in written.materials} == {"z": "Apple", "a": "Pear"}
     document.nodes[0].instances[0].materials = {"z": 1, "a": 0}
-    assert {found.symbol for found in upload_mapping.from_scene(to_scene(document, "f")).materials} == {"Apple", "Pear"}
+    assert {found.symbol for found in upload_set_mapping.from_scene(to_scene(document, "f")).materials} == {
+        "Apple",
+        "Pear",
+    }

@@ -28,9 +28,10 @@ from meshferry.io_formats.core.format import OutputFile
 from meshferry.io_formats.core.glb_materials import GltfMaterial
 from meshferry.io_formats.core.messages import Kind
 from meshferry.io_formats.passes.join_meshes import join
-from meshferry.io_formats.second_life.formats import SECOND_LIFE_UPLOAD
 from meshferry.io_formats.second_life.models import faces
-from meshferry.io_formats.second_life.upload_set import collada, level_faces, names, pbr_files
+from meshferry.io_formats.second_life.upload_set import codec, levels
+from meshferry.io_formats.second_life.upload_set import document as upload_set_document
+from meshferry.io_formats.second_life.upload_set.format import SECOND_LIFE_UPLOAD
 from python_steps import python_steps
 
 FILES = ("hut_LOD2.dae", "hut_LOD1.dae", "hut_LOD0.dae", "hut_PHYS.dae", "hut.dae")
@@ -608,7 +609,7 @@ def test_notes_of_pbr_materials_name_faces_as_the_viewer_numbers_them() -> None:
 
 def test_files_of_pbr_materials_have_names_of_their_own() -> None:
     """The name of the set is in front once; letters that URLs and some file systems lack are replaced."""
-    found = pbr_files.pbr_names(["Wood", "wood", "hut_roof", "Glas/Öl"], "hut")
+    found = codec.pbr_names(["Wood", "wood", "hut_roof", "Glas/Öl"], "hut")
     assert found[:3] == ["hut_Wood.glb", "hut_wood_2.glb", "hut_roof.glb"]
     assert re.fullmatch(r"hut_Glas_+l_[0-9a-f]{8}\.glb", found[3])
 
@@ -975,7 +976,7 @@ def test_numbers_of_faces_are_those_of_the_viewer() -> None:
         for part, faces in enumerate(found)
         for number, face in enumerate(faces)
     ]
-    assert level_faces.faces_of_slots(slots, "my quilt") == wanted
+    assert levels.faces_of_slots(slots, "my quilt") == wanted
     assert [name for name, _part, _number in wanted][:3] == ["apple", "Brass", "m0"]
 
 
@@ -984,20 +985,20 @@ def test_numbers_of_faces_are_those_of_the_viewer() -> None:
 
 @given(hnp.arrays(np.float32, st.integers(0, 50), elements=st.floats(width=32, allow_nan=False, allow_infinity=False)))
 def test_reals_come_back_to_the_bit(values: npt.NDArray[np.float32]) -> None:
-    text = collada.real_words(values)
+    text = codec.real_words(values)
     assert np.array_equal(np.array(text.split(), np.float32), values)
     assert "-0 " not in f"{text} "
 
 
 @given(hnp.arrays(np.int32, st.integers(0, 50), elements=st.integers(0, 2**31 - 1)))
 def test_integers(values: npt.NDArray[np.int32]) -> None:
-    assert collada.integer_words(values) == " ".join(map(str, values.tolist()))
+    assert codec.integer_words(values) == " ".join(map(str, values.tolist()))
 
 
 def test_long_rows() -> None:
     values = np.arange(200_000, dtype=np.int32)
-    assert collada.integer_words(values) == " ".join(map(str, values.tolist()))
-    assert collada.real_words(values.astype(np.float32)) == " ".join(map(str, values.tolist()))
+    assert codec.integer_words(values) == " ".join(map(str, values.tolist()))
+    assert codec.real_words(values.astype(np.float32)) == " ".join(map(str, values.tolist()))
 
 
 @pytest.mark.slow
@@ -1006,16 +1007,16 @@ def test_any_name_is_made_one_that_xml_holds(name: str) -> None:
     from xml.etree import ElementTree as ET
 
     for made in (
-        names.model_name(name, set()),
-        names.material_symbol(name, set()),
-        names.unique_identifier(name, set()),
+        upload_set_document.model_name(name, set()),
+        upload_set_document.material_symbol(name, set()),
+        upload_set_document.unique_identifier(name, set()),
     ):
         assert made
         assert not any(character.isspace() for character in made)
         assert ET.fromstring(ET.tostring(ET.Element("x", name=made), encoding="utf-8")).get("name") == made
-    assert "_LOD" not in names.model_name(name, set())
-    assert "_PHYS" not in names.model_name(name, set())
-    assert names.unique_identifier(name, set()).isascii()
+    assert "_LOD" not in upload_set_document.model_name(name, set())
+    assert "_PHYS" not in upload_set_document.model_name(name, set())
+    assert upload_set_document.unique_identifier(name, set()).isascii()
 
 
 @pytest.mark.slow
