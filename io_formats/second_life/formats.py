@@ -11,32 +11,14 @@ from ..passes.lod_names import FILE_SUFFIXES
 from .animation import options as animation_options
 from .archive import options as archive_options
 from .asset.format import SECOND_LIFE_MESH
-from .options import (
-    _CAPABILITIES,
-    COLLADA_IMPORT_OPTIONS,
-    EXPORT_OPTIONS,
-    IMPORT_OPTIONS,
-    REQUEST_OPTIONS,
-    VIEWER_FOLDER,
-    _knows_joint,
-)
+from .bundle.format import SECOND_LIFE_BUNDLE
+from .options import _CAPABILITIES, COLLADA_IMPORT_OPTIONS, REQUEST_OPTIONS, VIEWER_FOLDER, _knows_joint
 from .shape import options as shape_options
 from .upload_set.format import SECOND_LIFE_UPLOAD
 
 if TYPE_CHECKING:
     from ..core.body_shapes import BodyShapes
 
-
-SECOND_LIFE_BUNDLE = FileFormat(
-    name="second_life_bundle",
-    label="Second Life Model Bundle",
-    extensions=(".slm",),
-    capabilities=_CAPABILITIES,
-    modules=modules_of(f"{__package__}.bundle"),
-    is_set=True,
-    import_options=IMPORT_OPTIONS,
-    export_options=EXPORT_OPTIONS,
-)
 
 SECOND_LIFE_COLLADA = FileFormat(
     name="second_life_collada",

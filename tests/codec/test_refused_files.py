@@ -11,7 +11,7 @@ from meshferry.io_formats import api
 from meshferry.io_formats.core.errors import FormatError
 from meshferry.io_formats.encodings.byte_reader import ByteStream
 from meshferry.io_formats.mesh_serializer.format import MESH_SERIALIZER
-from meshferry.io_formats.second_life.formats import SECOND_LIFE_BUNDLE
+from meshferry.io_formats.second_life.bundle.format import SECOND_LIFE_BUNDLE
 from meshferry.io_formats.timbermesh.model.format import TIMBERMESH
 from meshferry.io_formats.unigine import values
 from meshfuzz import mesh_serializer_seeds

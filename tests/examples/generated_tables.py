@@ -24,10 +24,10 @@ from meshferry.io_formats.core.options import Option, applicable
 from meshferry.io_formats.mesh_serializer.format import MESH_SERIALIZER
 from meshferry.io_formats.registry import FORMATS
 from meshferry.io_formats.second_life.asset.format import SECOND_LIFE_MESH
+from meshferry.io_formats.second_life.bundle.format import SECOND_LIFE_BUNDLE
 from meshferry.io_formats.second_life.formats import (
     OPENSIM_ARCHIVE,
     SECOND_LIFE_ANIMATION,
-    SECOND_LIFE_BUNDLE,
     SECOND_LIFE_BVH,
     SECOND_LIFE_COLLADA,
 )

@@ -19,7 +19,7 @@ from ....io_formats.core.messages import Text
 from ....io_formats.passes import lod_names
 from ....io_formats.second_life.asset import land_impact
 from ....io_formats.second_life.asset.format import SECOND_LIFE_MESH
-from ....io_formats.second_life.formats import SECOND_LIFE_BUNDLE
+from ....io_formats.second_life.bundle.format import SECOND_LIFE_BUNDLE
 from ....io_formats.second_life.models import costs
 from ....io_formats.second_life.options import LEVELS
 from ...exporting.export_base import read_files

@@ -13,8 +13,8 @@ from meshferry.io_formats.core.errors import FormatError, UnsupportedFormatError
 from meshferry.io_formats.core.messages import Report
 from meshferry.io_formats.second_life.asset import codec
 from meshferry.io_formats.second_life.asset.format import SECOND_LIFE_MESH
-from meshferry.io_formats.second_life.bundle.instances import BundleMaterial, Instance, bundle_of, instances_of
-from meshferry.io_formats.second_life.formats import SECOND_LIFE_BUNDLE
+from meshferry.io_formats.second_life.bundle.format import SECOND_LIFE_BUNDLE
+from meshferry.io_formats.second_life.bundle.mapping import BundleMaterial, Instance, bundle_of, instances_of
 from meshfuzz import second_life_seeds as sl
 from second_life_bytes import binary
 

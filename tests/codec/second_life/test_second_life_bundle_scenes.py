@@ -16,8 +16,8 @@ from meshferry.io_formats.core import scene as sc
 from meshferry.io_formats.core import shading
 from meshferry.io_formats.core.errors import ExportError, FormatError
 from meshferry.io_formats.second_life.avatar import skeletons
-from meshferry.io_formats.second_life.bundle.instances import Instance, bundle_of
-from meshferry.io_formats.second_life.formats import SECOND_LIFE_BUNDLE
+from meshferry.io_formats.second_life.bundle.format import SECOND_LIFE_BUNDLE
+from meshferry.io_formats.second_life.bundle.mapping import Instance, bundle_of
 from meshferry.io_formats.second_life.models.models import SubmodelId, models_of
 from meshferry.io_formats.second_life.options import LEVELS
 

@@ -16,7 +16,8 @@ import upload_scenes
 import viewer_matching
 from meshferry.io_formats.core import scene as sc
 from meshferry.io_formats.second_life.asset import land_impact, mapping, upload_model
-from meshferry.io_formats.second_life.formats import SECOND_LIFE_BUNDLE, SECOND_LIFE_REQUEST
+from meshferry.io_formats.second_life.bundle.format import SECOND_LIFE_BUNDLE
+from meshferry.io_formats.second_life.formats import SECOND_LIFE_REQUEST
 from meshferry.io_formats.second_life.models import models
 from meshferry.io_formats.second_life.models.models import models_of
 from meshferry.io_formats.second_life.upload_set.format import SECOND_LIFE_UPLOAD

@@ -20,7 +20,7 @@ import second_life_judge as judge
 import second_life_made as made
 import second_life_oracle as oracle
 from meshferry.io_formats.second_life.asset.format import SECOND_LIFE_MESH
-from meshferry.io_formats.second_life.formats import SECOND_LIFE_BUNDLE
+from meshferry.io_formats.second_life.bundle.format import SECOND_LIFE_BUNDLE
 
 ROW = re.compile(r"^\| `(\w+\.(?:ll)?mesh)` \|" + r" ([^|]*) \|" * 7, re.MULTILINE)
 HASH = re.compile(r"^\| `(\w+\.(?:ll)?mesh)` \|.* (\d+) \| `([0-9a-f]{64})` \|$", re.MULTILINE)

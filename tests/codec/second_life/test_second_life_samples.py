@@ -19,7 +19,7 @@ from meshferry.io_formats.encodings.quantization import dequantise, dequantise_n
 from meshferry.io_formats.second_life.asset import codec
 from meshferry.io_formats.second_life.asset.codec import Asset
 from meshferry.io_formats.second_life.asset.format import SECOND_LIFE_MESH
-from meshferry.io_formats.second_life.formats import SECOND_LIFE_BUNDLE
+from meshferry.io_formats.second_life.bundle.format import SECOND_LIFE_BUNDLE
 from meshferry.io_formats.second_life.models import level_block, physics_block
 from meshferry.io_formats.second_life.models.skin_block import block_of, skin_of
 from meshfuzz import second_life_seeds as sl

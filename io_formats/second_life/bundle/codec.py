@@ -1,15 +1,39 @@
-"""Bytes -> a model bundle."""
+"""Bytes <-> a model bundle: an LLSD map and the assets in it (formats page, section 8)."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...core.errors import FormatError, UnsupportedFormatError
-from ...core.messages import Report, Text
-from ..asset.codec import asset_inflater, contents_of, of_mesh, read_within
-from ..models.llsd import MOST_VALUES, Allowance, RawString, as_integer, encoded
+from ...core.format import OutputFile
+from ...core.messages import Message, Report, Text
+from ..asset.codec import Asset, asset_inflater, contents_of, of_mesh, read_within
+from ..asset.codec import write as write_asset
+from ..models.llsd import MOST_VALUES, Allowance, RawString, as_integer, encoded, sorted_map
 from ..models.llsd import read as read_value
-from .document import INSTANCES, MESHES, VERSION, Bundle
+from ..models.llsd import write as write_value
+from .format import INSTANCES, MESHES
+
+VERSION = 3
+"""The only version that the viewer reads."""
+
+
+@dataclass
+class Bundle:
+    """A model bundle. ``instances.instances_of`` decodes its instances, ``bundle_of`` encodes them."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+    """The map in its original order; the content of ``mesh`` is stored in ``meshes`` and written from there."""
+    meshes: list[Asset] = field(default_factory=list)
+    warnings: list[Message] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """Name of the first model, or empty."""
+        name = self.values.get("name", "")
+        return name if isinstance(name, str) else ""
+
 
 _MOST_MESHES = 1024
 
@@ -84,3 +108,50 @@ def _contents_of(data: bytes) -> tuple[Any, ...]:
     values, _ = _map(data)
     assets = [contents_of(_raw(asset, f"mesh {number}")) for number, asset in enumerate(_assets(values), 1)]
     return [(key, repr(value)) for key, value in values.items() if key != MESHES], list(values), assets
+
+
+_LONGEST_HEADER = 1 << 20
+"""Maximum header size of an asset in the bundle; it can be large, as it holds material names and is not downloaded."""
+_DELAY = 2.0
+"""Seconds by which the bundle is dated after the Collada file, since the viewer only opens a bundle that is newer."""
+
+
+def write(bundle: Bundle) -> bytes:
+    """Encode a bundle (formats page, section 8).
+
+    Keys keep the order of ``bundle.values``; if that has no ``mesh``, they are sorted.
+
+    Raises
+    ------
+    ExportError
+        A value cannot be stored.
+    """
+    meshes = [RawString(write_asset(asset, longest_header=_LONGEST_HEADER)) for asset in bundle.meshes]
+    values = {**bundle.values, MESHES: meshes}
+    return write_value(values if MESHES in bundle.values else sorted_map(values))
+
+
+def write_files(bundle: Bundle, stem: str) -> list[OutputFile]:
+    """Encode the Collada file that the viewer needs beside a bundle, then the bundle, which must be newer."""
+    return [OutputFile(f"{stem}.dae", _companion(bundle)), OutputFile(f"{stem}.slm", write(bundle), delay=_DELAY)]
+
+
+def _companion(bundle: Bundle) -> bytes:
+    """Encode the models of a bundle at their finest level, as Collada without textures.
+
+    The viewer's file picker does not show bundles: the user selects the Collada file, and the viewer opens a newer
+    bundle beside it instead. If its setting is off, it uploads the selected file (formats page, section 8).
+
+    Raises
+    ------
+    ExportError
+        A model cannot be written as Collada.
+    """
+    from ..upload_set import codec as upload_set_codec
+    from ..upload_set import mapping as upload_set_mapping
+    from .mapping import to_scene
+
+    scene = to_scene(bundle, "")
+    for material in scene.materials:
+        material.texture = None  # the viewer takes textures only from the bundle
+    return upload_set_codec.write(upload_set_mapping.from_scene(scene))

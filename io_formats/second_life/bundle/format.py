@@ -1,10 +1,14 @@
-"""Recognise a model bundle by its content: an LLSD map without prefix that lists meshes or their instances."""
+"""Second Life Model Bundle: names, capabilities, options, and recognition by an LLSD map with meshes or instances."""
 
 from __future__ import annotations
 
+from ...core.format import FileFormat, modules_of
 from ...core.recognition import Match
 from ..models.llsd import first_pairs
-from .document import INSTANCES, MESHES
+from ..options import _CAPABILITIES, EXPORT_OPTIONS, IMPORT_OPTIONS
+
+MESHES = "mesh"
+INSTANCES = "instance"
 
 
 def sniff(head: bytes, size: int) -> Match:
@@ -14,3 +18,15 @@ def sniff(head: bytes, size: int) -> Match:
     pairs, cut = first_pairs(head)
     is_complete = any(isinstance(pairs.get(key), list) for key in (MESHES, INSTANCES))
     return Match.SIGNATURE if is_complete or cut in ((MESHES, "["), (INSTANCES, "[")) else Match.NONE
+
+
+SECOND_LIFE_BUNDLE = FileFormat(
+    name="second_life_bundle",
+    label="Second Life Model Bundle",
+    extensions=(".slm",),
+    capabilities=_CAPABILITIES,
+    modules=modules_of(__package__),
+    is_set=True,
+    import_options=IMPORT_OPTIONS,
+    export_options=EXPORT_OPTIONS,
+)
