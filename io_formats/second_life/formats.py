@@ -12,7 +12,8 @@ from .animation import options as animation_options
 from .archive import options as archive_options
 from .asset.format import SECOND_LIFE_MESH
 from .bundle.format import SECOND_LIFE_BUNDLE
-from .options import _CAPABILITIES, COLLADA_IMPORT_OPTIONS, REQUEST_OPTIONS, VIEWER_FOLDER, _knows_joint
+from .options import _CAPABILITIES, COLLADA_IMPORT_OPTIONS, VIEWER_FOLDER, _knows_joint
+from .request.format import SECOND_LIFE_REQUEST
 from .shape import options as shape_options
 from .upload_set.format import SECOND_LIFE_UPLOAD
 
@@ -32,17 +33,6 @@ SECOND_LIFE_COLLADA = FileFormat(
     import_options=COLLADA_IMPORT_OPTIONS,
     rewritten_as="second_life_upload",
     partner_suffixes=FILE_SUFFIXES,
-)
-
-SECOND_LIFE_REQUEST = FileFormat(
-    name="second_life_request",
-    label="Second Life Upload Request",
-    extensions=(".llsd",),
-    capabilities=_CAPABILITIES,
-    modules=modules_of(f"{__package__}.request"),
-    is_read=False,
-    is_set=True,
-    export_options=REQUEST_OPTIONS,
 )
 
 

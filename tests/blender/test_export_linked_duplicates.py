@@ -28,7 +28,7 @@ from helpers_placed import placed
 from mathutils import Matrix, Quaternion
 from meshferry.blender_data.exporting.models import generated_lods, missing_parts
 from meshferry.io_formats.second_life.bundle.format import SECOND_LIFE_BUNDLE
-from meshferry.io_formats.second_life.formats import SECOND_LIFE_REQUEST
+from meshferry.io_formats.second_life.request.format import SECOND_LIFE_REQUEST
 from meshferry.io_formats.second_life.upload_set.format import SECOND_LIFE_UPLOAD
 
 pytestmark = pytest.mark.needs_bpy

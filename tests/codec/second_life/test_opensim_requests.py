@@ -17,13 +17,13 @@ from meshferry.io_formats.core import shading
 from meshferry.io_formats.core.errors import MeshferryError
 from meshferry.io_formats.encodings import jpeg2000
 from meshferry.io_formats.encodings.quantization import srgb_to_linear
-from meshferry.io_formats.second_life.formats import SECOND_LIFE_REQUEST
-from meshferry.io_formats.second_life.request import opensim
+from meshferry.io_formats.second_life.request import mapping
+from meshferry.io_formats.second_life.request.format import SECOND_LIFE_REQUEST
 
 pytest.importorskip("llsd")
 
 WOOD = b"\xff\x4f\xff\x51" + b"\0\x29\0\0" + b"".join(v.to_bytes(4, "big") for v in (300, 200, 44, 72)) + b"wood"
-WHITE = opensim._WHITE
+WHITE = mapping._WHITE
 OPAQUE_WHITE = (255, 255, 255, 255)
 SERVERS = pytest.mark.parametrize("is_released", [True, False], ids=["released", "newest"])
 
@@ -171,7 +171,7 @@ def test_the_white_texture_passes_the_check_of_untrusted_pictures() -> None:
     found = jpeg2000.examine(WHITE)
     assert isinstance(found, jpeg2000.Jpeg2000Info)
     assert (found.width, found.height, found.components, found.stream) == (32, 32, 3, WHITE)
-    assert jpeg2000.size_of(WHITE) == (opensim._WHITE_SIDE,) * 2
+    assert jpeg2000.size_of(WHITE) == (mapping._WHITE_SIDE,) * 2
 
 
 @pytest.mark.needs_bpy

@@ -17,9 +17,9 @@ import viewer_matching
 from meshferry.io_formats.core import scene as sc
 from meshferry.io_formats.second_life.asset import land_impact, mapping, upload_model
 from meshferry.io_formats.second_life.bundle.format import SECOND_LIFE_BUNDLE
-from meshferry.io_formats.second_life.formats import SECOND_LIFE_REQUEST
 from meshferry.io_formats.second_life.models import models
 from meshferry.io_formats.second_life.models.models import models_of
+from meshferry.io_formats.second_life.request.format import SECOND_LIFE_REQUEST
 from meshferry.io_formats.second_life.upload_set.format import SECOND_LIFE_UPLOAD
 
 PLACES = (

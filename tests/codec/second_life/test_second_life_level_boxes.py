@@ -20,7 +20,7 @@ from meshferry.io_formats.core import scene as sc
 from meshferry.io_formats.core.messages import Message
 from meshferry.io_formats.second_life.asset.format import SECOND_LIFE_MESH
 from meshferry.io_formats.second_life.bundle.format import SECOND_LIFE_BUNDLE
-from meshferry.io_formats.second_life.formats import SECOND_LIFE_REQUEST
+from meshferry.io_formats.second_life.request.format import SECOND_LIFE_REQUEST
 from meshferry.io_formats.second_life.upload_set.format import SECOND_LIFE_UPLOAD
 
 Array = npt.NDArray[np.float64]

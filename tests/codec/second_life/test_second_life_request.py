@@ -22,8 +22,8 @@ from meshferry.io_formats.core.errors import ExportError
 from meshferry.io_formats.core.messages import Kind
 from meshferry.io_formats.encodings import jpeg2000
 from meshferry.io_formats.encodings.quantization import srgb_to_linear
-from meshferry.io_formats.second_life.formats import SECOND_LIFE_REQUEST
-from meshferry.io_formats.second_life.request import checks, document
+from meshferry.io_formats.second_life.request import codec, mapping
+from meshferry.io_formats.second_life.request.format import SECOND_LIFE_REQUEST
 
 llsd = pytest.importorskip("llsd")
 
@@ -343,8 +343,8 @@ def test_the_same_scene_gives_the_same_bytes() -> None:
     assert one == other
 
 
-def messages(request: document.UploadRequest) -> list[tuple[Kind, str]]:
-    return [(finding.kind, finding.message) for finding in checks.check(request)]
+def messages(request: codec.UploadRequest) -> list[tuple[Kind, str]]:
+    return [(finding.kind, finding.message) for finding in mapping.check(request)]
 
 
 def test_checks_of_sizes_and_numbers() -> None:
@@ -360,13 +360,13 @@ def test_checks_of_sizes_and_numbers() -> None:
     assert messages(made)[-1][1].startswith("more than half of the objects are thinner")
     made.instances = made.instances[1:] * 513
     assert any("513 objects; a linkset has 512 at most" in text for _severity, text in messages(made))
-    assert messages(document.UploadRequest("x")) == [(Kind.ERROR, "there is no object to upload")]
+    assert messages(codec.UploadRequest("x")) == [(Kind.ERROR, "there is no object to upload")]
 
 
 def test_checks_of_meshes() -> None:
     made = SECOND_LIFE_REQUEST.from_scene(upload_scenes.static_scene())
     del made.meshes[1].blocks["physics_convex"]
-    found = [finding for finding in checks.check(made) if finding.kind is Kind.ERROR]
+    found = [finding for finding in mapping.check(made) if finding.kind is Kind.ERROR]
     assert [finding.item for finding in found] == ["Object 'door'"]
     assert "physics_convex" in found[0].message
 
@@ -379,7 +379,7 @@ load_package()
 import upload_scenes
 from meshferry.io_formats.core.errors import MissingLibraryError
 from meshferry.io_formats.encodings import jpeg2000
-from meshferry.io_formats.second_life.formats import SECOND_LIFE_REQUEST
+from meshferry.io_formats.second_life.request.format import SECOND_LIFE_REQUEST
 made = SECOND_LIFE_REQUEST.from_scene(upload_scenes.static_scene())
 try:
     SECOND_LIFE_REQUEST.write_files(made, "x")

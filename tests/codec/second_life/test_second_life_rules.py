@@ -17,8 +17,8 @@ from meshferry.io_formats.second_life.asset.format import SECOND_LIFE_MESH
 from meshferry.io_formats.second_life.asset.rules import check_models, check_scene, degenerate_triangles
 from meshferry.io_formats.second_life.avatar import joints
 from meshferry.io_formats.second_life.bundle.format import SECOND_LIFE_BUNDLE
-from meshferry.io_formats.second_life.formats import SECOND_LIFE_REQUEST
 from meshferry.io_formats.second_life.models.models import models_of
+from meshferry.io_formats.second_life.request.format import SECOND_LIFE_REQUEST
 from meshferry.io_formats.second_life.upload_set.format import SECOND_LIFE_UPLOAD
 
 CORNERS = np.array([[x, y, z] for z in (-1, 1) for y in (-1, 1) for x in (-1, 1)], np.float32)

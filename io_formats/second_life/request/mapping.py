@@ -1,4 +1,9 @@
-"""Scene -> upload request (formats page, section 9). Requests are only written."""
+"""Scene -> upload request, and checks of one (formats page, sections 9 and 12). Requests are only written.
+
+Versions 0.9.1.1 to 0.9.3.0 use the index of an object as the index of its mesh, which fails if there are more objects
+than meshes. They give faces without a texture the first texture of the request. They store the last face as the
+default of all others, so that white faces get its colour, and faces that are not full bright its brightness.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import FormatError
-from ...core.messages import listed
+from ...core.messages import Message, Text, error, listed, warning
 from ...core.options import resolve
 from ...core.scene import Material, Scene
 from ...core.shading import Texture
@@ -16,22 +21,83 @@ from ...disk.special_files import read_bytes
 from ...encodings import jpeg2000
 from ...encodings.quantization import linear_to_srgb
 from ...geometry.transforms import matrices_to_quaternions
+from ..asset import rules
 from ..asset.codec import Asset
 from ..asset.document_builder import BuiltAsset
-from ..asset.mapping import assets_of, submodel_suffix
+from ..asset.mapping import asset_findings, assets_of, submodel_suffix
 from ..models.models import models_of
 from ..models.physics_block import hulls_of
 from ..options import REQUEST_OPTIONS, SERVER
-from . import opensim
-from .document import (
-    CONVEX_SHAPE,
-    NO_SHAPE,
-    PRIM_SHAPE,
-    RequestFace,
-    RequestInstance,
-    RequestTexture,
-    UploadRequest,
+from .codec import CONVEX_SHAPE, NO_SHAPE, PRIM_SHAPE, RequestFace, RequestInstance, RequestTexture, UploadRequest
+
+check_scene = rules.check_scene
+
+MOST_INSTANCES = 512
+"""Maximum number of objects of a linkset, in OpenSim."""
+_MOST_SCALE = 256.0
+_LEAST_SCALE = 0.001
+
+
+def check(document: UploadRequest) -> list[Message]:
+    """Apply the rules that the grid checks before it accepts a request."""
+    findings: list[Message] = []
+    if not document.instances:
+        findings.append(error("no-object", "there is no object to upload"))
+    if len(document.instances) > MOST_INSTANCES:
+        template = "{:,} objects; a linkset has {} at most: join some of them"
+        findings.append(error("too-many-objects", template, len(document.instances), MOST_INSTANCES))
+    tiny = 0
+    for instance in document.instances:
+        owner = Text("Object '{}'", instance.name)
+        findings += asset_findings(document.meshes[instance.mesh], owner)
+        if max(instance.scale) > _MOST_SCALE:
+            findings.append(error("object-too-large", "it is longer than {:g} m", _MOST_SCALE, item=owner))
+        if min(instance.scale) < _LEAST_SCALE:
+            tiny += 1
+            template = "it is thinner than {:g} mm; OpenSim leaves it out"
+            findings.append(warning("object-too-thin", template, _LEAST_SCALE * 1000, item=owner))
+    if tiny * 2 > len(document.instances):
+        template = "more than half of the objects are thinner than 1 mm; OpenSim rejects all of them"
+        findings.append(error("most-objects-too-thin", template))
+    return list(dict.fromkeys(findings))
+
+
+_WHITE_SIDE = 32
+_WHITE = bytes.fromhex(
+    "ff4fff51002f000000000020000000200000000000000000000000200000002000000000000000000003070101070101070101"
+    "ff52000c00000001010504040001ff5c00134040484850484850484850484850484850"
+    "ff90000a0000000000230001ff93cfb404008080808080808080808080808080808080ffd9"
 )
+"""JPEG 2000 codestream of 32 x 32 white RGB pixels. Written by Blender 4.5 (Image.save_render, codec J2K, quality 100,
+thus lossless), without the comment of its encoder."""
+
+
+def adapt_to_opensim(request: UploadRequest) -> None:
+    """Change a request, which has a mesh for each object, so that all servers show every face as stated."""
+    _add_white_texture(request)
+    for instance in request.instances:
+        if instance.faces and _last_face_spreads(instance):
+            # A further face, of which the mesh has no triangles, becomes the default in place of the last one.
+            instance.faces = [*instance.faces, RequestFace(texture=instance.faces[-1].texture)]
+
+
+def _add_white_texture(request: UploadRequest) -> None:
+    """Give faces without a texture a white one."""
+    faces = [face for instance in request.instances for face in instance.faces if face.texture is None]
+    if not faces:
+        return
+    for face in faces:
+        face.texture = len(request.textures)
+    request.textures.append(RequestTexture("white", _WHITE, _WHITE_SIDE, _WHITE_SIDE))
+
+
+def _last_face_spreads(instance: RequestInstance) -> bool:
+    """Return whether a released server gives other faces the colour or the brightness of the last face."""
+    *others, last = instance.faces
+    white = RequestFace().color
+    takes_color = last.color != white and any(face.color == white for face in others)
+    return takes_color or (last.fullbright and not all(face.fullbright for face in others))
+
 
 FULL_BRIGHT = 0.25
 """Mean emission above which the viewer makes a face full bright (section 10.1)."""
@@ -76,7 +142,7 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Upload
         request.instances.append(_instance(name, part, mesh, looks))
     request.textures = looks.textures
     if is_opensim:
-        opensim.adapt_to_opensim(request)
+        adapt_to_opensim(request)
     looks.say_left_out()
     return request
 
