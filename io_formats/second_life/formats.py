@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..core.capabilities import ANY_NUMBER, Capabilities
+from ..core.capabilities import Capabilities
 from ..core.format import Family, FileFormat, modules_of
-from ..passes.lod_names import FILE_SUFFIXES
 from .animation import options as animation_options
 from .archive import options as archive_options
 from .asset.format import SECOND_LIFE_MESH
 from .bundle.format import SECOND_LIFE_BUNDLE
-from .options import _CAPABILITIES, COLLADA_IMPORT_OPTIONS, VIEWER_FOLDER, _knows_joint
+from .collada.format import SECOND_LIFE_COLLADA
+from .options import VIEWER_FOLDER, _knows_joint
 from .request.format import SECOND_LIFE_REQUEST
 from .shape import options as shape_options
 from .upload_set.format import SECOND_LIFE_UPLOAD
 
 if TYPE_CHECKING:
     from ..core.body_shapes import BodyShapes
-
-
-SECOND_LIFE_COLLADA = FileFormat(
-    name="second_life_collada",
-    label="Collada",
-    extensions=(".dae",),
-    capabilities=replace(
-        _CAPABILITIES, uv_layers=8, color_layers=8, splits_vertices=False, influences=ANY_NUMBER, node_hierarchy=True
-    ),
-    modules=modules_of(f"{__package__}.collada"),
-    is_written=False,
-    import_options=COLLADA_IMPORT_OPTIONS,
-    rewritten_as="second_life_upload",
-    partner_suffixes=FILE_SUFFIXES,
-)
 
 
 _ANIMATION = Capabilities(

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 from load_package import SAMPLES
-from meshferry.io_formats.second_life.collada import reader, scene_mapping
+from meshferry.io_formats.second_life.collada import codec, mapping
 from meshferry.io_formats.second_life.collada.document import Collada, Geometry, Group, Instance, Node
-from meshferry.io_formats.second_life.upload_set import mapping
+from meshferry.io_formats.second_life.upload_set import mapping as upload_set_mapping
 
 bpy = pytest.importorskip("bpy", reason="Blender is absent")
 
@@ -29,14 +29,14 @@ def imported(document: Collada, path: Path | str = "", armature: Any = None, tar
     from meshferry.blender_data.importing import import_options, import_request, importer
     from meshferry.blender_data.importing.rigs import armature_matching
 
-    scene = scene_mapping.to_scene(document, "file", {})
+    scene = mapping.to_scene(document, "file", {})
     chosen = import_options.ImportOptions.of({"use_weld": False, "armature": target})
     found = armature_matching.choose_for_scene(bpy.context, scene, [armature] if armature else [], target)
     return importer.import_scene(import_request.ImportRequest(bpy.context, scene, chosen, str(path), found))
 
 
 def sample(name: str, **general: Any) -> Any:
-    return imported(reader.read((FOLDER / name).read_bytes()), FOLDER / name, **general)
+    return imported(codec.read((FOLDER / name).read_bytes()), FOLDER / name, **general)
 
 
 def exported(made: Any) -> Any:
@@ -176,11 +176,11 @@ def test_an_export_writes_the_binding_of_the_file(name: str, active: bool) -> No
     if active:  # to the same bones
         bpy.context.view_layer.objects.active = made.armatures[0]
         made = sample(name)
-    document = reader.read((FOLDER / name).read_bytes())
+    document = codec.read((FOLDER / name).read_bytes())
     scene = exported(made)
     for node in scene.nodes:
         assert node.skin is None or node.skin.joint_positions is None
-    upload = mapping.from_scene(scene)
+    upload = upload_set_mapping.from_scene(scene)
     assert not upload.boxes[1:]
     given = {
         joint: matrix

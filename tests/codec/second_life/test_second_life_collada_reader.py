@@ -13,7 +13,8 @@ import pytest
 from meshferry.io_formats.core.errors import FormatError
 from meshferry.io_formats.core.messages import Kind
 from meshferry.io_formats.core.recognition import Match, NearMiss
-from meshferry.io_formats.second_life.collada import checks, facts, numbers, reader, sniffing
+from meshferry.io_formats.second_life.collada import codec, elements, mapping
+from meshferry.io_formats.second_life.collada import format as collada_format
 from meshferry.io_formats.second_life.collada.document import Collada, Group, Instance, Node
 from meshfuzz import collada_seeds as seeds
 
@@ -117,13 +118,13 @@ def expect_objects(document: Collada, expected: dict[str, Any]) -> None:
 def expect_file(samples: Path, name: str) -> Collada:
     path = samples / "collada" / f"{name}.dae"
     data = path.read_bytes()
-    assert sniffing.sniff(data[:4096], len(data)) is Match.SIGNATURE
-    document = reader.read(data)
+    assert collada_format.sniff(data[:4096], len(data)) is Match.SIGNATURE
+    document = codec.read(data)
     expected = json.loads((samples / "collada" / "expected.json").read_text("utf-8"))[f"{name}.dae"]
     for key in ("tool", "version", "meter", "up_axis"):
         assert getattr(document, key) == pytest.approx(expected[key])
     expect_objects(document, expected)
-    found = facts.facts(document)
+    found = mapping.facts(document)
     assert found["triangles"] == sum(group["triangles"] for one in expected["objects"] for group in one["groups"])
     return document
 
@@ -155,7 +156,7 @@ def test_synthetic_files(samples: Path) -> None:
     for path in sorted((samples / "collada" / "synthetic").glob("*.dae")):
         if path.stem in REFUSED:
             with pytest.raises(FormatError, match=REFUSED[path.stem]):
-                reader.read(path.read_bytes())
+                codec.read(path.read_bytes())
         else:
             document = expect_file(samples, f"synthetic/{path.stem}")
             assert "; ".join(document.warnings) == MESSAGES.get(path.stem, ""), path.stem
@@ -163,17 +164,17 @@ def test_synthetic_files(samples: Path) -> None:
 
 @pytest.mark.parametrize("name", sorted(seeds.files()))
 def test_whole_files(name: str) -> None:
-    document = reader.read(seeds.files()[name])
+    document = codec.read(seeds.files()[name])
     assert [message for message in document.warnings if not message.is_note] == []
     assert document.geometries[0].name == "box"
 
 
 def read(nodes: str = seeds.STATIC, geometries: str = seeds.BOX, **parts: str) -> Collada:
-    return reader.read(seeds.document(nodes, geometries, **parts))
+    return codec.read(seeds.document(nodes, geometries, **parts))
 
 
 def rigged(**parts: str) -> Collada:
-    return reader.read(seeds.document(seeds.RIGGED, controllers=seeds.skin(**parts)))
+    return codec.read(seeds.document(seeds.RIGGED, controllers=seeds.skin(**parts)))
 
 
 def codes(document: Collada) -> dict[str, Kind]:
@@ -191,7 +192,7 @@ def codes(document: Collada) -> dict[str, Kind]:
     ],
 )
 def test_encodings_that_are_not_the_stated_one(data: bytes, name: str, encoding: str) -> None:
-    document = reader.read(data)
+    document = codec.read(data)
     assert document.nodes[0].name == name
     assert document.warnings == [f"The text cannot be decoded as stated; read as {encoding}"]
 
@@ -218,14 +219,14 @@ def test_encodings_that_are_not_the_stated_one(data: bytes, name: str, encoding:
     ],
 )
 def test_recognition(data: bytes, match: Match) -> None:
-    assert sniffing.sniff(data, len(data)) is match
+    assert collada_format.sniff(data, len(data)) is match
 
 
 def test_compressed_files_are_explained() -> None:
     head = b"PK\x03\x04" + bytes(22) + b"\x0c\0\0\0manifest.xml"
-    found = sniffing.sniff(head, 100)
+    found = collada_format.sniff(head, 100)
     assert isinstance(found, NearMiss) and ".zae" in found.text
-    assert sniffing.sniff(head.replace(b"manifest.xml", b"manifest.txt"), 100) is Match.NONE
+    assert collada_format.sniff(head.replace(b"manifest.xml", b"manifest.txt"), 100) is Match.NONE
 
 
 # -- numbers --------------------------------------------------------------------------------------
@@ -245,7 +246,7 @@ def test_compressed_files_are_explained() -> None:
     ],
 )
 def test_numbers(text: str | None, expected: list[float]) -> None:
-    for parse, kind in ((numbers.floats, np.float32), (numbers.exact_floats, np.float64)):
+    for parse, kind in ((elements.floats, np.float32), (elements.exact_floats, np.float64)):
         found = parse(text)
         assert found.dtype == kind
         assert np.allclose(found, np.array(expected, kind), rtol=1e-6, atol=0, equal_nan=True)
@@ -253,11 +254,11 @@ def test_numbers(text: str | None, expected: list[float]) -> None:
 
 
 def test_integers() -> None:
-    found = numbers.integers(" 0 7 -1 +3 x 1-2 2.0 99999999999999999999 1e400 nan\n")
+    found = elements.integers(" 0 7 -1 +3 x 1-2 2.0 99999999999999999999 1e400 nan\n")
     assert found.dtype == np.int32
     assert found.tolist() == [0, 7, -1, 3, -1, -1, 2, 2**31 - 1, -1, -1]
-    text = "1 " * (numbers._PIECE // 2) + "1\u00a02 3"  # the word with the no-break space begins the second piece
-    assert len(numbers.integers(text)) == numbers._PIECE // 2 + 2
+    text = "1 " * (elements._PIECE // 2) + "1\u00a02 3"  # the word with the no-break space begins the second piece
+    assert len(elements.integers(text)) == elements._PIECE // 2 + 2
 
 
 @pytest.mark.parametrize("form", ["%.6f", "%.9g", "%.5e", "%.17g"])
@@ -267,9 +268,9 @@ def test_long_texts_give_the_numbers_of_python(form: str) -> None:
     words = [form % value for value in values.tolist()]
     words[40_000] = "1,5"  # only its piece is repaired
     expected = np.array([float(word.replace(",", ".")) for word in words], np.float32)
-    assert np.array_equal(numbers.floats("\n".join(words)), expected)
+    assert np.array_equal(elements.floats("\n".join(words)), expected)
     whole = rng.integers(0, 10**6, size=60_000)
-    assert np.array_equal(numbers.integers(" ".join(map(str, whole.tolist()))), whole)
+    assert np.array_equal(elements.integers(" ".join(map(str, whole.tolist()))), whole)
 
 
 # -- geometry -------------------------------------------------------------------------------------
@@ -287,7 +288,7 @@ def test_polygons_stay_polygons() -> None:
 
 
 def test_strips_and_fans_become_triangles() -> None:
-    document = reader.read(seeds.files()["shapes"])
+    document = codec.read(seeds.files()["shapes"])
     groups = {group.kind: group for group in document.geometries[0].groups}
     assert groups["tristrips"].points.reshape(-1, 3).tolist() == [[0, 1, 2], [2, 1, 3], [4, 5, 6]]
     assert groups["trifans"].points.reshape(-1, 3).tolist() == [[4, 5, 7], [4, 7, 6]]
@@ -410,7 +411,7 @@ def test_doubled_ids_lead_to_the_first() -> None:
 
 
 def test_transforms_are_multiplied_in_order() -> None:
-    document = reader.read(seeds.files()["nested"])
+    document = codec.read(seeds.files()["nested"])
     (first, _, world), (second, _, mirrored) = objects(document)
     assert (first.name, second.name, first.instances == second.instances) == ("part", "part", True)
     assert np.allclose(world @ (1, 0, 0, 1), (1, 2, 2, 1)) and np.allclose(world @ (0, 1, 0, 1), (-1, 0, 2, 1))
@@ -447,19 +448,19 @@ def test_position_of_a_joint_is_what_the_viewer_takes(transforms: str, skeleton:
     joint = f'<node sid="mPelvis">{transforms}</node>'
     nodes = joint + seeds.RIGGED[seeds.RIGGED.index('<node id="box"') :]
     nodes = nodes if skeleton else nodes.replace("<skeleton>#mPelvis</skeleton>", "")
-    node = reader.read(seeds.document(nodes, controllers=seeds.skin())).nodes[0]
+    node = codec.read(seeds.document(nodes, controllers=seeds.skin())).nodes[0]
     assert node.is_joint
     assert (None if node.position is None else node.position.tolist()) == (None if place is None else [place, 0, 0])
 
 
 def test_a_file_without_a_scene_has_its_geometries() -> None:
     data = re.sub(rb"<library_visual_scenes>.*</scene>", b"", seeds.document())
-    document = reader.read(data)
+    document = codec.read(data)
     assert [(node.name, node.instances[0].geometry) for node in document.nodes] == [("box", 0)]
 
 
 def test_a_scene_without_a_link_is_the_first() -> None:
-    document = reader.read(re.sub(rb"<scene>.*</scene>", b"", seeds.document()))
+    document = codec.read(re.sub(rb"<scene>.*</scene>", b"", seeds.document()))
     assert [node.name for node, _, _ in objects(document)] == ["my box"]
 
 
@@ -499,7 +500,7 @@ def test_materials() -> None:
 )
 def test_transparency_is_noticed(parts: str, clear: bool) -> None:
     data = seeds.document().replace(b"</diffuse></phong>", f"</diffuse>{parts}</phong>".encode())
-    assert reader.read(data).materials[1].has_transparency is clear
+    assert codec.read(data).materials[1].has_transparency is clear
 
 
 @pytest.mark.parametrize(
@@ -515,7 +516,7 @@ def test_transparency_is_noticed(parts: str, clear: bool) -> None:
 def test_textures_lead_to_images(before: str, after: str, image: str) -> None:
     assert read().materials[0].image == "wood%20a.png"
     data = seeds.document().replace(before.encode(), after.encode())
-    assert reader.read(data).materials[0].image == image
+    assert codec.read(data).materials[0].image == image
 
 
 # -- skins ----------------------------------------------------------------------------------------
@@ -589,14 +590,14 @@ def test_bind_matrices_that_cannot_be_used(matrix: str, usable: bool) -> None:
     assert np.isfinite(skin.inverse_bind).all() and (usable or np.array_equal(skin.inverse_bind[1], np.identity(4)))
     assert ("bind-shape-unusable" in codes(document)) != usable
     assert ("bind-matrix-unusable" in codes(document)) != usable
-    assert "rig-turned-or-scaled" not in {message.code for message in checks.check(document)}
+    assert "rig-turned-or-scaled" not in {message.code for message in mapping.check(document)}
     assert np.array_equal(skin.bind_shape, np.identity(4)) or usable
 
 
 def test_a_check_warns_of_what_an_import_only_notes() -> None:
     lists = "<vcount>5 1 1 1 1 1 1 1</vcount><v>" + "0 0 " * 12 + "</v>"
     document = rigged(weights=seeds.inputs(JOINT="box-j", WEIGHT="box-w") + lists)
-    kinds = {message.code: message.kind for message in checks.check(document)}
+    kinds = {message.code: message.kind for message in mapping.check(document)}
     assert kinds == {"more-than-4-weights": Kind.WARNING}
 
 
@@ -606,7 +607,7 @@ def test_names_of_joints() -> None:
     assert rigged(joints=seeds.names("box-j", "mPelvis L\u00a0Hand")).skins[0].joint_names == ["mPelvis", "L\u00a0Hand"]
     ids = seeds.names("box-j", "a b", "IDREF_array")
     nodes = seeds.RIGGED.replace('id="mPelvis"', 'id="a"').replace('id="mTorso" sid="mTorso"', 'id="b" sid="x"')
-    document = reader.read(seeds.document(nodes, controllers=seeds.skin(joints=ids)))
+    document = codec.read(seeds.document(nodes, controllers=seeds.skin(joints=ids)))
     assert document.skins[0].joint_names == ["mPelvis", "mTorso"]
     assert codes(rigged(joints=seeds.names("box-j", ""))) == {"skin-without-joints": Kind.LOSS}
     assert rigged(joints=seeds.names("box-j", "")).nodes[-1].instances[0].skin == -1
@@ -617,10 +618,10 @@ def test_the_base_of_a_morph_is_read() -> None:
     document = read('<node><instance_controller url="#m"/></node>', controllers=morph)
     assert len(objects(document)) == 1 and "1 morph left out" in document.warnings
     controllers = morph + seeds.skin().replace('source="#box-mesh"', 'source="#m"', 1)
-    assert reader.read(seeds.document(seeds.RIGGED, controllers=controllers)).skins[0].geometry == 0
+    assert codec.read(seeds.document(seeds.RIGGED, controllers=controllers)).skins[0].geometry == 0
     controllers = seeds.skin() + morph.replace("box-mesh", "box-skin")
     nodes = seeds.RIGGED.replace('url="#box-skin"', 'url="#m"')
-    (skin,) = reader.read(seeds.document(nodes, controllers=controllers)).skins
+    (skin,) = codec.read(seeds.document(nodes, controllers=controllers)).skins
     assert skin.joint_names == list(seeds.BOUND)
 
 
@@ -652,7 +653,7 @@ TWICE = "".join(
 def test_refused_files(data: bytes, said: str) -> None:
     started = time.monotonic()
     with pytest.raises(FormatError, match=said):
-        reader.read(data)
+        codec.read(data)
     assert time.monotonic() - started < 5
 
 

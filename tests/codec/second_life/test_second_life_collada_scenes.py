@@ -23,7 +23,7 @@ from meshferry.io_formats.second_life.collada.document import (
     Skin,
     Values,
 )
-from meshferry.io_formats.second_life.collada.scene_mapping import to_scene
+from meshferry.io_formats.second_life.collada.mapping import to_scene
 from meshferry.io_formats.second_life.upload_set import mapping as upload_set_mapping
 
 BODY = ("mPelvis", "mTorso", "mChest", "mNeck", "mHead", "mShoulderLeft", "mShoulderRight", "mHipLeft", "mHipRight")

@@ -1,8 +1,14 @@
-"""Recognise a Collada file by its root element."""
+"""Collada: names, capabilities, options, and recognition by the root element."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from ...core.capabilities import ANY_NUMBER
+from ...core.format import FileFormat, modules_of
 from ...core.recognition import Match, NearMiss, has_root
+from ...passes.lod_names import FILE_SUFFIXES
+from ..options import _CAPABILITIES, COLLADA_IMPORT_OPTIONS
 
 _ZIP = b"PK\x03\x04"
 _LENGTH_OF_NAME, _NAME = slice(26, 28), 30
@@ -19,3 +25,18 @@ def sniff(head: bytes, size: int) -> Match | NearMiss:
             text = "This is a compressed Collada file (.zae); unpack it and import the .dae file in it"
             return NearMiss(text, has_signature=True)
     return Match.NONE
+
+
+SECOND_LIFE_COLLADA = FileFormat(
+    name="second_life_collada",
+    label="Collada",
+    extensions=(".dae",),
+    capabilities=replace(
+        _CAPABILITIES, uv_layers=8, color_layers=8, splits_vertices=False, influences=ANY_NUMBER, node_hierarchy=True
+    ),
+    modules=modules_of(__package__),
+    is_written=False,
+    import_options=COLLADA_IMPORT_OPTIONS,
+    rewritten_as="second_life_upload",
+    partner_suffixes=FILE_SUFFIXES,
+)

@@ -1,4 +1,4 @@
-"""Document -> Scene (format page, sections 3 to 6): objects, their meshes and materials, levels of detail and physics.
+"""Document -> Scene (format page, sections 3 to 6): objects, meshes, materials, levels of detail, physics.
 
 Static objects are placed by unit, up axis and nodes, rigged objects by the bind matrices of their joints.
 """
@@ -15,21 +15,209 @@ from urllib.parse import unquote
 import numpy as np
 
 from ...core import scene as sc
-from ...core.messages import listed, of_kind
+from ...core.messages import Kind, Message, listed, of_kind
 from ...core.options import resolve
+from ...core.scene import AnyArray, FloatArray, IntArray, Layer, Mesh, Scene
 from ...core.shading import Texture
 from ...encodings.quantization import srgb_to_linear
+from ...geometry.normals import unit, vertex_normals, without_direction
 from ...geometry.transforms import Matrix, matrices_to_quaternions, matrix_of_linear
+from ...geometry.triangles import fan_corners, folded_polygons, unfolded_corners
 from ...passes.flatten import moved
 from ...passes.lod_names import LEVEL_SUFFIXES, PHYSICS_SUFFIX
+from ..models.faces import MOST_FACES, MOST_INFLUENCES
 from ..options import APPLY_UNIT, COLLADA_IMPORT_OPTIONS, LEVEL_LABELS
-from . import oddities
-from .bind_space import asset_matrix
-from .document import Collada, Instance, Material, Node
-from .findings import MOST_NAMED, Findings
-from .mesh_builder import mesh_of, symbols_of
+from . import partners
+from .document import MOST_NAMED, Collada, Findings, Geometry, Group, Instance, Material, Node, Values
 from .partners import Model, Part, models_of
-from .rigs import Rig
+from .rigs import Rig, asset_matrix
+
+UV_NAME = "UVMap"
+_COLOR_NAME = "Color"
+
+
+def symbols_of(geometry: Geometry) -> list[str]:
+    """Return the symbols of a geometry in the order of their first appearance; each becomes a material slot."""
+    return list(dict.fromkeys(group.symbol for group in geometry.groups))
+
+
+def uv_sets(geometry: Geometry) -> list[tuple[int, int]]:
+    """Return the UV sets of all groups in ascending order, as (set number, index among the sets with this number)."""
+    return sorted({key for group in geometry.groups for key in _uvs_by_set(group)})
+
+
+def shown_set(geometry: Geometry) -> int:
+    """Return the index in :func:`uv_sets` of the UV set that the viewer shows.
+
+    For triangles and polylists this is the set listed last, for polygons it is set 0.
+    """
+    sets = uv_sets(geometry)
+    group = next((group for group in geometry.groups if group.uvs), None)
+    if group is None:
+        return 0
+    if group.kind == "polygons":
+        return sets.index((0, 0)) if (0, 0) in sets else 0
+    return sets.index(list(_uvs_by_set(group))[-1])
+
+
+def mesh_of(geometry: Geometry, materials: Sequence[str]) -> Mesh:
+    """Return the mesh of a geometry as it is in the file, with names for the slots of :func:`symbols_of`."""
+    groups = geometry.groups
+    sizes = _joined([group.sizes for group in groups], np.int32)
+    points = _joined([group.points for group in groups], np.int32)
+    corners = _Corners(groups, _fan(geometry, points, sizes))
+    symbols = symbols_of(geometry)
+    triangles = [int(group.sizes.sum(dtype=np.int64)) - 2 * len(group.sizes) for group in groups]
+    slots = np.array([symbols.index(group.symbol) for group in groups], np.int32)
+    mesh = Mesh(
+        points=geometry.positions,
+        corner_point=corners.spread(points),
+        material_index=np.repeat(slots, triangles),
+        materials=list(materials),
+        polygon_sizes=sizes if corners.fan is not None else None,
+        name=geometry.name,
+        render_uv=shown_set(geometry),
+        symbols=_symbols_in_other_order(symbols, materials),
+    )
+    mesh.normal = _normals(corners, mesh)
+    for number, key in enumerate(uv_sets(geometry)):
+        name = UV_NAME if not number else f"{UV_NAME}.{number:03d}"
+        values, index = corners.values([_uvs_by_set(group).get(key) for group in groups], 2, 0.0)
+        mesh.uvs.append(Layer(name, values, index))
+    for number in range(max((len(group.colors) for group in groups), default=0)):
+        of_groups = [group.colors[number] if number < len(group.colors) else None for group in groups]
+        values, index = corners.values(of_groups, 4, 1.0)
+        values[:, :3] = srgb_to_linear(values[:, :3])
+        mesh.colors.append(Layer(_COLOR_NAME, values, index))
+    return mesh
+
+
+def _fan(geometry: Geometry, points: IntArray, sizes: IntArray) -> AnyArray | None:
+    """Return the polygon corner of each triangle corner, (3 T,); None if all polygons are triangles."""
+    corners = fan_corners(sizes)
+    order = None if corners is None else unfolded_corners(geometry.positions, points, sizes)
+    return corners if corners is None or order is None else order[corners]
+
+
+def _uvs_by_set(group: Group) -> dict[tuple[int, int], Values]:
+    found: dict[tuple[int, int], Values] = {}
+    for uvs in group.uvs:
+        found[uvs.set_number, sum(number == uvs.set_number for number, _ in found)] = uvs
+    return found
+
+
+def _symbols_in_other_order(symbols: Sequence[str], materials: Sequence[str]) -> dict[str, str]:
+    """Return the symbol of each material if sorting by symbols gives another order than sorting by material names.
+
+    The viewer numbers faces in the order of the symbols, without regard to case.
+    """
+    slots = range(len(symbols))
+    by_symbol = sorted(slots, key=lambda slot: symbols[slot].casefold())
+    by_name = sorted(slots, key=lambda slot: materials[slot].casefold())
+    return {} if by_symbol == by_name else dict(zip(materials, symbols, strict=True))
+
+
+class _Corners:
+    """The corners of all groups of a geometry.
+
+    Parameters
+    ----------
+    corner_of:
+        (3 T,) the corner of the polygons for each corner of the triangles; None if they are the same.
+    """
+
+    def __init__(self, groups: Sequence[Group], corner_of: AnyArray | None) -> None:
+        self.groups = groups
+        self.fan = corner_of
+
+    def spread(self, values: IntArray) -> IntArray:
+        """Return the values of polygon corners for the corners of triangles."""
+        return values if self.fan is None else values.take(self.fan)
+
+    def values(self, of_groups: Sequence[Values | None], width: int, missing: float) -> tuple[FloatArray, IntArray]:
+        """Return a kind of values of all groups, (N, width), and the index of each corner of the triangles.
+
+        Corners without a value refer to an additional last row filled with ``missing``, which exists only if needed.
+        """
+        starts: dict[int, int] = {}
+        parts: list[AnyArray] = []
+        index: list[IntArray] = []
+        count = 0
+        for group, found in zip(self.groups, of_groups, strict=True):
+            if found is None:
+                index.append(np.full(len(group.points), -1, np.int32))
+                continue
+            if id(found.values) not in starts:
+                starts[id(found.values)] = count
+                parts.append(found.values)
+                count += len(found.values)
+            start = starts[id(found.values)]
+            index.append(found.index if not start else np.where(found.index < 0, -1, found.index + np.int32(start)))
+        rows = self.spread(_joined(index, np.int32))
+        lacks = rows < 0
+        if lacks.any():
+            parts.append(np.full((1, width), missing, np.float32))
+            rows = np.where(lacks, np.int32(count), rows)
+        if len(parts) == 1 and width < 4:
+            return parts[0], rows
+        return np.concatenate([*parts, np.empty((0, width), np.float32)]), rows
+
+
+def _normals(corners: _Corners, mesh: Mesh) -> Layer | None:
+    """Return the normals of all corners, or None if the file has none.
+
+    A normal without direction is replaced by the smooth normal of the vertex.
+    """
+    if all(group.normals is None for group in corners.groups):
+        return None
+    values, index = corners.values([group.normals for group in corners.groups], 3, 0.0)
+    bad = without_direction(values)
+    if bad.any():
+        of_corners = bad[index]
+        index = np.where(of_corners, mesh.corner_point + np.int32(len(values)), index)
+        values = np.concatenate((values, vertex_normals(mesh.points, mesh.corner_point)))
+        values[: len(bad)][bad] = (0.0, 0.0, 1.0)
+    return Layer("normal", unit(values), index)
+
+
+def _joined(parts: Sequence[IntArray], dtype: type[np.generic]) -> IntArray:
+    return parts[0] if len(parts) == 1 else np.concatenate([*parts, np.empty(0, dtype)])
+
+
+_UV_NUMBERS = 2
+
+
+def of_geometry(geometry: Geometry) -> list[str]:
+    """Return the codes of ``Findings`` that apply to a geometry."""
+    groups, symbols = geometry.groups, {group.symbol for group in geometry.groups}
+    return _applying(
+        {
+            "material-symbol-twice": len(symbols) < len(groups),
+            "over-8-materials": len(symbols) > MOST_FACES,
+            "strips-and-fans": any(group.kind in {"tristrips", "trifans"} for group in groups),
+            "concave-polygons": any(
+                folded_polygons(geometry.positions, group.points, group.sizes).any() for group in groups
+            ),
+            "uvs-of-three-numbers": any(uvs.stride > _UV_NUMBERS for group in groups for uvs in group.uvs),
+            "several-uv-sets": len(uv_sets(geometry)) > 1,
+        }
+    )
+
+
+def of_weights(mesh: Mesh, weights: FloatArray) -> list[str]:
+    """Return the codes of ``Findings`` that apply to the weights of a mesh, (P, k)."""
+    has_weights = np.asarray((weights > 0).any(axis=1))
+    return _applying(
+        {
+            "more-than-4-weights": weights.shape[1] > MOST_INFLUENCES,
+            "vertices-without-weights": not has_weights[mesh.corner_point].all(),
+        }
+    )
+
+
+def _applying(rules: dict[str, bool]) -> list[str]:
+    return [code for code, applies in rules.items() if applies]
+
 
 FULL_BRIGHT = 0.25
 """Emission above which the viewer makes a face full bright."""
@@ -173,7 +361,7 @@ class SceneBuilder:
                     binding.bind_shape = turned
             mesh = moved(mesh, matrix)
         joints, weights = rig.weights(skin, len(mesh.points))
-        self.findings.add_object(part.name, *oddities.of_weights(mesh, weights))
+        self.findings.add_object(part.name, *of_weights(mesh, weights))
         if skin.is_reversed:
             self.findings.add_object(part.name, "weights-before-joints")
         mesh = replace(mesh, joint_indices=joints, joint_weights=weights)
@@ -190,7 +378,7 @@ class SceneBuilder:
                 mesh.symbols = dict(zip(names, symbols_of(part.geometry), strict=True))
             if matrix is not None and not np.array_equal(matrix, np.identity(4)):
                 mesh = moved(mesh, matrix)
-            self.findings.add_object(part.name, *oddities.of_geometry(part.geometry))
+            self.findings.add_object(part.name, *of_geometry(part.geometry))
             file.meshes[key] = mesh
         return file.meshes[key]
 
@@ -294,3 +482,69 @@ def _is_quarter_turn(matrix: Matrix) -> bool:
     """Return whether a transform turns only by multiples of 90°, so that its axes stay parallel to the avatar's."""
     linear = np.abs(matrix[:3, :3])
     return bool(np.count_nonzero(linear > _STRAIGHT * linear.max()) == len(linear))
+
+
+join = partners.join
+
+
+def to_scene(document: Collada, name: str, options: Mapping[str, Any] | None = None) -> Scene:
+    """Map a document and its partners to Blender's space with the options of ``options.COLLADA_IMPORT_OPTIONS``."""
+    return SceneBuilder(document, name, options).scene
+
+
+_REFUSED = ("mirrored-objects", "vertices-not-finite", "weights-disagree")
+"""Codes of findings because of which the viewer rejects the file."""
+_MISREAD = ("strips-and-fans", "uvs-of-three-numbers", "weights-before-joints", "more-than-4-weights")
+"""Codes of notes about data that is imported although the viewer shows it differently or not at all."""
+
+
+def check(document: Collada) -> list[Message]:
+    """Return the messages of an import except notes.
+
+    Those because of which the viewer rejects the file are errors.
+
+    Raises
+    ------
+    FormatError
+        The document cannot be imported.
+    """
+    messages = to_scene(document, "").warnings
+    kinds = dict.fromkeys(_REFUSED, Kind.ERROR) | dict.fromkeys(_MISREAD, Kind.WARNING)
+    found = [
+        replace(message, kind=kinds.get(message.code, Kind.WARNING if message.is_loss else message.kind))
+        for message in messages
+    ]
+    return [message for message in found if not message.is_note]
+
+
+def facts(document: Collada) -> dict[str, Any]:
+    """Return counts as sums over all objects: a mesh with three objects counts three times.
+
+    ``nodes`` counts the meshes in nodes, including partner files, ``materials`` the material symbols, and ``bones`` the
+    joints that the skins list. ``partners`` counts the files of other levels and of physics.
+    """
+    instances = [instance for node in document.nodes for instance in node.instances]
+    geometries = [document.geometries[instance.geometry] for instance in instances]
+    groups = [group for geometry in geometries for group in geometry.groups]
+    partners = {suffix: facts(partner) for suffix, partner in document.partners.items()}
+    shared = ("nodes", "vertices", "triangles")
+    return {
+        "version": document.version,
+        "nodes": len(instances) + sum(found["nodes"] for found in partners.values()),
+        "vertices": sum(len(geometry.positions) for geometry in geometries),
+        "triangles": sum(_triangles(geometry) for geometry in geometries),
+        "surfaces": len(groups),
+        "materials": len({group.symbol for group in groups if group.symbol}),
+        "uv_layers": max((len(group.uvs) for group in groups), default=0),
+        "color_layers": max((len(group.colors) for group in groups), default=0),
+        "bones": len({name for skin in document.skins for name in skin.joint_names}),
+        "tool": document.tool,
+        "meter": document.meter,
+        "up_axis": document.up_axis,
+        "partners": {suffix: {key: found[key] for key in shared} for suffix, found in partners.items()},
+        "warnings": [*document.warnings, *(text for found in partners.values() for text in found["warnings"])],
+    }
+
+
+def _triangles(geometry: Geometry) -> int:
+    return sum(int((group.sizes - 2).sum()) for group in geometry.groups)

@@ -1,4 +1,4 @@
-"""The nodes of a Collada scene, with copies of the nodes that others hold by a link."""
+"""Bytes -> a Collada file: its nodes, with copies of those that others hold by a link, and its materials."""
 
 from __future__ import annotations
 
@@ -10,15 +10,100 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.errors import FormatError
+from ...core.messages import Report, counted, joined
 from ...geometry.transforms import Matrix, matrix_of_linear
-from . import numbers
-from .document import Instance, Node
-from .findings import Findings
-from .geometry import GeometryReader
-from .materials import MaterialReader
-from .skins import SkinReader
-from .sources import NAME_ARRAYS
-from .tree import Tree, name_of, text_of, words_of
+from . import elements
+from .document import Collada, Findings, Instance, Material, Node
+from .elements import NAME_ARRAYS, Sources, Tree, name_of, parse_tree, text_of, words_of
+from .geometry import GeometryReader, SkinReader
+
+_SHADERS = ("lambert", "phong", "blinn", "constant")
+_MOST_STEPS = 4
+"""Maximum number of links that are followed from a texture to its image."""
+
+
+class MaterialReader:
+    """Reads the materials that objects use, each once."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self._numbers: dict[Element, int] = {}
+        self._effects: dict[Element, Material] = {}
+        self.materials: list[Material] = []
+
+    def number(self, element: Element) -> int:
+        """Return the index of a material in the document, reading it if needed."""
+        if element not in self._numbers:
+            self._numbers[element] = len(self.materials)
+            self.materials.append(self._read(element))
+        return self._numbers[element]
+
+    def _read(self, element: Element) -> Material:
+        link = element.find("instance_effect")
+        effect = None if link is None else self._tree.target(link.get("url"), "effect")
+        if effect is None:
+            return Material(name_of(element))
+        if effect not in self._effects:
+            self._effects[effect] = self._read_effect(effect)
+        return replace(self._effects[effect], name=name_of(element))
+
+    def _read_effect(self, effect: Element) -> Material:
+        material = Material("")
+        shader = next((shader for kind in _SHADERS for shader in effect.iter(kind)), None)
+        if shader is None:
+            return material
+        texture = shader.find("diffuse/texture")
+        if texture is not None:
+            material.image = self._image(effect, texture.get("texture", ""))
+            material.color = (1.0, 1.0, 1.0, 1.0)
+        elif color := _color(shader.find("diffuse/color")):
+            material.color = color
+        if emitted := _color(shader.find("emission/color")):
+            material.emission = float(np.mean(emitted[:3]))
+        material.has_transparency = _has_transparency(shader)
+        return material
+
+    def _image(self, effect: Element, name: str) -> str:
+        """Return the address that a texture's name leads to, by parameters of the effect or as the id of an image."""
+        parameters = {element.get("sid"): element for element in reversed(list(effect.iter("newparam")))}
+        for _ in range(_MOST_STEPS):
+            parameter = parameters.get(name)
+            if parameter is None:
+                break
+            surface = parameter.find("surface")
+            where = surface.find("init_from") if surface is not None else parameter.find("sampler2D/source")
+            instance = parameter.find("sampler2D/instance_image")
+            name = instance.get("url", "") if where is None and instance is not None else text_of(where)
+        image = self._tree.target(name, "image")
+        start = None if image is None else image.find("init_from")
+        reference = None if start is None else start.find("ref")
+        return text_of(start if reference is None else reference)
+
+
+def _color(element: Element | None) -> tuple[float, float, float, float] | None:
+    """Return a colour with alpha; None if there is none."""
+    values = np.nan_to_num(elements.exact_floats(text_of(element)), nan=0.0, posinf=1.0, neginf=0.0)
+    if len(values) < 3:
+        return None
+    red, green, blue, alpha = (*values[:3].clip(0.0, 1.0).tolist(), *values[3:4].clip(0.0, 1.0).tolist(), 1.0)[:4]
+    return red, green, blue, alpha
+
+
+def _has_transparency(shader: Element) -> bool:
+    """Return whether a shader has transparency other than what exporters write for opaque materials."""
+    transparent = shader.find("transparent")
+    if transparent is not None:
+        color = _color(transparent.find("color"))
+        amount = elements.exact_floats(text_of(shader.find("transparency/float")))
+        factor = float(amount[0]) if len(amount) else 1.0
+        if color is None:
+            return transparent.find("texture") is not None
+        if transparent.get("opaque", "A_ONE") == "RGB_ZERO":
+            return any(part * factor > 0.0 for part in color[:3])
+        return color[3] * factor < 1.0
+    amount = elements.exact_floats(text_of(shader.find("transparency/float")))
+    return len(amount) > 0 and 0.0 < float(amount[0]) < 1.0
+
 
 MOST_NODES = 50_000
 """Maximum number of nodes including copies; it protects against small files in which nested links multiply nodes."""
@@ -191,7 +276,7 @@ def _holds(current: _Waiting, target: Element) -> bool:
 
 def _values(element: Element) -> npt.NDArray[np.float64] | None:
     """Return the numbers of a transform, or None if they cannot be used."""
-    values = numbers.exact_floats(text_of(element))[: _SIZES[element.tag]]
+    values = elements.exact_floats(text_of(element))[: _SIZES[element.tag]]
     usable = len(values) == _SIZES[element.tag] and (np.abs(values) < _LARGEST).all()
     is_affine = not (np.abs(values[12:15]) > _MOST_PERSPECTIVE).any()
     return values if usable and is_affine else None
@@ -215,3 +300,76 @@ def _rotation(axis: npt.NDArray[np.float64], angle: float) -> Matrix:
     x, y, z = axis / (np.linalg.norm(axis) or 1.0)
     cross = np.array(((0.0, -z, y), (z, 0.0, -x), (-y, x, 0.0)))
     return np.asarray(np.identity(3) + np.sin(angle) * cross + (1.0 - np.cos(angle)) * cross @ cross)
+
+
+_AXES = ("X_UP", "Y_UP", "Z_UP")
+_VALUES_IN_ANY_FILE = 1_000_000
+
+
+def read(data: bytes, *, inflated_limit: int | None = None) -> Collada:
+    """Decode a Collada file (page ``docs/formats/collada.md``, sections 2 to 5).
+
+    Raises
+    ------
+    FormatError
+        The file is not Collada, is not well-formed, has a document type, is nested too deeply, or no object has a mesh.
+    """
+    document = Collada()
+    report = Report(document.warnings)
+    tree = parse_tree(data, report)
+    _read_asset(tree, document, report)
+    findings = Findings()
+    sources = Sources(tree, findings, max(_VALUES_IN_ANY_FILE, len(data)))
+    geometries = GeometryReader(tree, sources, findings, max(_VALUES_IN_ANY_FILE, len(data)))
+    skins = SkinReader(tree, sources, geometries, findings)
+    materials = MaterialReader(tree)
+    nodes = NodeReader(tree, geometries, skins, materials, findings)
+    nodes.read()
+    for element in tree.root.iter("geometry"):
+        findings.add("geometry-without-object", name_of(element), not geometries.is_read(element))
+    document.nodes, document.materials = nodes.nodes, materials.materials
+    document.geometries, document.skins = geometries.geometries, skins.skins
+    causes = findings.report(report)
+    used = [geometries.geometries[instance.geometry] for node in nodes.nodes for instance in node.instances]
+    if not any(geometry.groups for geometry in used):
+        if causes:
+            raise FormatError("No object in the file has a mesh with polygons: {}", causes[0])
+        raise FormatError("No object in the file has a mesh with polygons")
+    _report_left_out(tree, report)
+    return document
+
+
+def _read_asset(tree: Tree, document: Collada, report: Report) -> None:
+    document.version = tree.root.get("version", "")
+    tools = [text_of(tool) for tool in tree.root.findall("asset/contributor/authoring_tool")]
+    document.tool = next(filter(None, tools), "")
+    axis = text_of(tree.root.find("asset/up_axis")).upper()
+    document.up_axis = axis if axis in _AXES else "Y_UP"
+    unit = tree.root.find("asset/unit")
+    stated = "1" if unit is None else unit.get("meter", "1")
+    meter = elements.exact_floats(stated)
+    if len(meter) == 1 and 1e-6 <= meter[0] <= 1e6:
+        document.meter = float(meter[0])
+    else:
+        report.change("unit-invalid", "The unit '{}' is not a length; metres were taken", stated)
+
+
+def _report_left_out(tree: Tree, report: Report) -> None:
+    counts = dict.fromkeys(("camera", "light", "animation", "morph"), 0)
+    for element in tree.root.iter():
+        if element.tag in counts and (element.tag != "animation" or element.find("channel") is not None):
+            counts[element.tag] += 1
+    texts = [
+        counted(counts["camera"], "camera"),
+        counted(counts["light"], "light"),
+        counted(counts["animation"], "animation"),
+        counted(counts["morph"], "morph"),
+    ]
+    texts = [text for text, number in zip(texts, counts.values(), strict=True) if number]
+    if texts:
+        report.note("elements-left-out", "{} left out", joined(texts))
+
+
+def same_content(one: bytes, other: bytes) -> bool:
+    """Return whether two files are equal, apart from blanks at their ends."""
+    return one.strip() == other.strip()
