@@ -13,7 +13,7 @@ from .bundle.format import SECOND_LIFE_BUNDLE
 from .collada.format import SECOND_LIFE_COLLADA
 from .options import VIEWER_FOLDER, _knows_joint
 from .request.format import SECOND_LIFE_REQUEST
-from .shape import options as shape_options
+from .shape_file.format import SECOND_LIFE_SHAPE
 from .upload_set.format import SECOND_LIFE_UPLOAD
 
 if TYPE_CHECKING:
@@ -45,17 +45,6 @@ SECOND_LIFE_BVH = FileFormat(
     modules=modules_of(f"{__package__}.motion_text"),
     ambiguous=(".bvh",),
     is_dropped=False,
-)
-
-SECOND_LIFE_SHAPE = FileFormat(
-    name="second_life_shape",
-    label="Second Life Shape",
-    extensions=(".xml", ".bodypart"),
-    capabilities=Capabilities(meshes=False, skeletons=True, sliders=True, knows_joint=_knows_joint),
-    modules=modules_of(f"{__package__}.shape"),
-    export_options=shape_options.EXPORT_OPTIONS,
-    only_read=(".bodypart",),
-    ambiguous=(".xml",),
 )
 
 OPENSIM_ARCHIVE = FileFormat(

@@ -11,12 +11,8 @@ from ....io_formats.core.messages import Message
 from ....io_formats.second_life.asset.format import SECOND_LIFE_MESH
 from ....io_formats.second_life.bundle.format import SECOND_LIFE_BUNDLE
 from ....io_formats.second_life.collada.format import SECOND_LIFE_COLLADA
-from ....io_formats.second_life.formats import (
-    OPENSIM_ARCHIVE,
-    SECOND_LIFE_ANIMATION,
-    SECOND_LIFE_BVH,
-    SECOND_LIFE_SHAPE,
-)
+from ....io_formats.second_life.formats import OPENSIM_ARCHIVE, SECOND_LIFE_ANIMATION, SECOND_LIFE_BVH
+from ....io_formats.second_life.shape_file.format import SECOND_LIFE_SHAPE
 from ...findings.checks import CheckScene
 from ...hooks import Hooks
 from ...importing.import_base import ImportAnyName

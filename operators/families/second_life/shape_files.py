@@ -15,8 +15,7 @@ from ....io_formats import api
 from ....io_formats.core.errors import FormatError
 from ....io_formats.core.scene import Scene, Skeleton
 from ....io_formats.disk.file_names import file_name
-from ....io_formats.second_life.formats import SECOND_LIFE_SHAPE
-from ....io_formats.second_life.shape.options import AS_OTHERS_SEE
+from ....io_formats.second_life.shape_file.format import AS_OTHERS_SEE, SECOND_LIFE_SHAPE
 from ...importing.import_base import summary_parts
 from ...layouts import file_patterns, path_property, property_column, requires
 from ...reporting import Messages, conclude

@@ -20,8 +20,8 @@ from meshferry.io_formats import api, registry
 from meshferry.io_formats.core.errors import FormatError
 from meshferry.io_formats.second_life.avatar import joints as avatar_joints
 from meshferry.io_formats.second_life.avatar import sliders
-from meshferry.io_formats.second_life.formats import SECOND_LIFE_SHAPE
-from meshferry.io_formats.second_life.shape.document import Shape
+from meshferry.io_formats.second_life.shape_file.codec import Shape
+from meshferry.io_formats.second_life.shape_file.format import SECOND_LIFE_SHAPE
 from meshfuzz import second_life_shape_seeds as made
 
 PAGE_ENDS = {

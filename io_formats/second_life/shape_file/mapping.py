@@ -1,4 +1,4 @@
-"""Shape <-> Scene: the avatar with positions of its sliders, without nodes."""
+"""Shape <-> Scene: the avatar with positions of its sliders, without nodes; facts and checks."""
 
 from __future__ import annotations
 
@@ -6,12 +6,64 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...core.errors import ExportError
+from ...core.messages import Message, counted, listed, warning
 from ...core.options import resolve
 from ...core.scene import Scene
 from ..avatar import armature_sliders, skeletons
 from ..avatar import sliders as avatar_sliders
-from .document import Shape
-from .options import AS_OTHERS_SEE, EXPORT_OPTIONS
+from .codec import Shape
+from .format import AS_OTHERS_SEE, EXPORT_OPTIONS
+
+_VERSION = "1.0"
+
+
+def check(document: Shape) -> list[Message]:
+    """Return warnings about values that other viewers do not read. They do not import body part assets at all."""
+    if document.is_body_part:
+        return []
+    findings = []
+    if document.version != _VERSION:
+        template = "the version is '{}'; viewers that import shapes take {} only"
+        findings.append(warning("shape-version", template, document.version, _VERSION))
+    if document.has_only_codes:
+        codes = document.has_only_codes
+        template = "{} code but no value, so viewers ignore it: {}"
+        findings.append(
+            warning("shape-codes", template, counted(len(codes), "slider has a", "sliders have a"), listed(codes))
+        )
+    return findings
+
+
+_SHOWN = 0.5
+"""Difference from the default, in percent, from which a slider counts as changed: the viewer shows whole numbers."""
+
+
+def facts(document: Shape) -> dict[str, Any]:
+    """Return sex, height and the positions of sliders that differ from their default, in the viewer's order."""
+    values = document.complete
+    percents = armature_sliders.percents_of(values)
+    changed = [
+        slider
+        for slider in armature_sliders.sliders()
+        if slider.number != avatar_sliders.MALE and abs(percents[slider.number] - slider.default) > _SHOWN
+    ]
+    return {
+        "version": document.version,
+        "name": document.name,
+        "wearable": document.wearable,
+        "sex": "male" if avatar_sliders.is_male(values) else "female",
+        "height": round(avatar_sliders.evaluate_shape(values).height, 6),
+        "sliders": [
+            {
+                "id": slider.number,
+                "label": slider.label,
+                "value": round(values[slider.number], 6),
+                "percent": round(percents[slider.number], 3),
+            }
+            for slider in changed
+        ],
+        "warnings": list(document.warnings),
+    }
 
 
 def to_scene(document: Shape, name: str, options: Mapping[str, Any] | None = None) -> Scene:

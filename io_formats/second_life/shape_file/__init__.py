@@ -1,0 +1,1 @@
+"""Files of body shapes: appearance exports of viewers, and body part assets."""
