@@ -19,8 +19,8 @@ import numpy.typing as npt
 from meshferry.io_formats.api import write_scene
 from meshferry.io_formats.core.scene import Clip, Keys, KeyTrack, Playback, Scene
 from meshferry.io_formats.geometry.transforms import continuous_rotations, matrices_to_quaternions
+from meshferry.io_formats.second_life.animation.format import SECOND_LIFE_ANIMATION
 from meshferry.io_formats.second_life.avatar import joints, skeletons
-from meshferry.io_formats.second_life.formats import SECOND_LIFE_ANIMATION
 from meshferry.io_formats.second_life.models import space
 
 Floats = npt.NDArray[np.float64]

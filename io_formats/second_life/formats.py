@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from ..core.capabilities import Capabilities
 from ..core.format import Family, FileFormat, modules_of
-from .animation import options as animation_options
+from .animation.format import _ANIMATION, SECOND_LIFE_ANIMATION
 from .archive import options as archive_options
 from .asset.format import SECOND_LIFE_MESH
 from .bundle.format import SECOND_LIFE_BUNDLE
 from .collada.format import SECOND_LIFE_COLLADA
-from .options import VIEWER_FOLDER, _knows_joint
+from .options import VIEWER_FOLDER
 from .request.format import SECOND_LIFE_REQUEST
 from .shape_file.format import SECOND_LIFE_SHAPE
 from .upload_set.format import SECOND_LIFE_UPLOAD
@@ -19,23 +19,6 @@ from .upload_set.format import SECOND_LIFE_UPLOAD
 if TYPE_CHECKING:
     from ..core.body_shapes import BodyShapes
 
-
-_ANIMATION = Capabilities(
-    meshes=False,
-    skeletons=True,
-    joint_clips=True,
-    keyed_clips=True,
-    longest_clip=animation_options.LONGEST,
-    knows_joint=_knows_joint,
-)
-SECOND_LIFE_ANIMATION = FileFormat(
-    name="second_life_animation",
-    label="Second Life Animation",
-    extensions=(".anim",),
-    capabilities=_ANIMATION,
-    modules=modules_of(f"{__package__}.animation"),
-    export_options=animation_options.EXPORT_OPTIONS,
-)
 
 SECOND_LIFE_BVH = FileFormat(
     name="second_life_bvh",

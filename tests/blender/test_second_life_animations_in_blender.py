@@ -45,7 +45,7 @@ def exported(armature: Any) -> bytes:
     from meshferry.blender_data.export_options import ExportOptions
     from meshferry.blender_data.exporting import exporter, object_selection
     from meshferry.io_formats import api
-    from meshferry.io_formats.second_life.formats import SECOND_LIFE_ANIMATION
+    from meshferry.io_formats.second_life.animation.format import SECOND_LIFE_ANIMATION
 
     source = object_selection.Source("OBJECTS", objects=(armature,))
     can = SECOND_LIFE_ANIMATION.capabilities
@@ -180,10 +180,10 @@ def test_an_edit_changes_only_its_key(folder: Path, name: str, fps: int) -> None
     """Keys of a file need not be on frames of the scene. The key that is turned is within a step of its codes."""
     import bpy
     from mathutils import Quaternion
-    from meshferry.io_formats.second_life.animation import reader
+    from meshferry.io_formats.second_life.animation import codec
 
     bpy.context.scene.render.fps = fps
-    before = reader.read((folder / name).read_bytes())
+    before = codec.read((folder / name).read_bytes())
     bone = next(joint for joint in before.joints if len(joint.rotation) > 6).name.decode()
     armature = imported(folder / name)
     curves = rotation_curves(armature.animation_data.action, bone)
@@ -192,7 +192,7 @@ def test_an_edit_changes_only_its_key(folder: Path, name: str, fps: int) -> None
     turned = Quaternion([key.co.y for key in keys]) @ Quaternion((0, 1, 0), math.radians(5))
     for key, value in zip(keys, turned, strict=True):
         key.co.y = value
-    after = reader.read(exported(armature))
+    after = codec.read(exported(armature))
     joints = {joint.name: joint for joint in after.joints}
     for joint in before.joints:
         if joint.name not in joints:
@@ -213,7 +213,7 @@ def test_an_edit_changes_only_its_key(folder: Path, name: str, fps: int) -> None
 @pytest.mark.parametrize(("kind", "lost", "most"), [("added", 0, 1), ("deleted", 1, 0), ("curved", 0, 60)])
 def test_an_edit_adds_and_leaves_out_keys_where_it_must(folder: Path, kind: str, lost: int, most: int) -> None:
     from mathutils import Quaternion
-    from meshferry.io_formats.second_life.animation import reader
+    from meshferry.io_formats.second_life.animation import codec
 
     path, bone = folder / "franz_1fde2da0.anim", "mNeck"
     armature = imported(path)
@@ -231,7 +231,7 @@ def test_an_edit_adds_and_leaves_out_keys_where_it_must(folder: Path, kind: str,
             keys[4].interpolation = "SINE"
             keys[4].easing = "EASE_IN_OUT"
         curve.update()
-    joints = (reader.read(data).joints for data in (path.read_bytes(), exported(armature)))
+    joints = (codec.read(data).joints for data in (path.read_bytes(), exported(armature)))
     old, new = (
         {tuple(row) for joint in found for row in joint.rotation.tolist() if joint.name == bone.encode()}
         for found in joints

@@ -11,10 +11,10 @@ from example_scripts import EXAMPLES, script
 from meshferry.io_formats import api
 from meshferry.io_formats.core.scene import KeyTrack, Scene
 from meshferry.io_formats.passes.clips import values_at
-from meshferry.io_formats.second_life.animation.document import SecondLifeAnimation
-from meshferry.io_formats.second_life.animation.keys import curves, reduction
+from meshferry.io_formats.second_life.animation import keys
+from meshferry.io_formats.second_life.animation.codec import SecondLifeAnimation
+from meshferry.io_formats.second_life.animation.format import SECOND_LIFE_ANIMATION
 from meshferry.io_formats.second_life.avatar import joints as avatar_joints
-from meshferry.io_formats.second_life.formats import SECOND_LIFE_ANIMATION
 
 DANCE = EXAMPLES / "dance.anim"
 
@@ -44,7 +44,7 @@ def test_the_file_is_what_the_script_makes(tmp_path: Path) -> None:
     found = tracks_of(SECOND_LIFE_ANIMATION.to_scene(bundled, "dance"))
     for name, track in tracks_of(maker.dance()).items():
         rotation = values_at(found[name].rotation, track.rotation.times)
-        assert np.degrees(reduction.distances(rotation, track.rotation.values)).max() < 0.15
+        assert np.degrees(keys.distances(rotation, track.rotation.values)).max() < 0.15
         if track.translation is not None:
             moved = values_at(found[name].translation, track.translation.times)
             assert np.abs(moved - track.translation.values).max() < 0.0015
@@ -68,9 +68,9 @@ def ankle_at(document: SecondLifeAnimation, side: str, time: float) -> np.ndarra
     joints = {joint.name.decode(): joint for joint in document.joints}
     place = np.zeros(3)
     for name in (f"mAnkle{side}", f"mKnee{side}", f"mHip{side}", "mPelvis"):
-        rotation = values_at(curves.rotation_keys(document, joints[name]), np.array([time]))[0]
+        rotation = values_at(keys.rotation_keys(document, joints[name]), np.array([time]))[0]
         place = turned(rotation, place) + avatar_joints.table()[name].position
-    return np.asarray(place + values_at(curves.position_keys(document, joints["mPelvis"]), np.array([time]))[0])
+    return np.asarray(place + values_at(keys.position_keys(document, joints["mPelvis"]), np.array([time]))[0])
 
 
 def test_a_foot_that_carries_the_avatar_does_not_slide(document: SecondLifeAnimation) -> None:

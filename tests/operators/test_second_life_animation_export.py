@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import second_life_player as player
-from meshferry.io_formats.second_life.animation.keys import codes
-from meshferry.io_formats.second_life.formats import SECOND_LIFE_ANIMATION, SECOND_LIFE_BVH
+from meshferry.io_formats.second_life.animation import codec
+from meshferry.io_formats.second_life.animation.format import SECOND_LIFE_ANIMATION
+from meshferry.io_formats.second_life.formats import SECOND_LIFE_BVH
 from meshferry.operators.families.second_life.animation import draw_animation
 from second_life_models import Drawn, panel_context
 from test_second_life_retarget import mixamo
@@ -55,7 +56,7 @@ def test_the_active_action_and_its_report(clean_blender, avatar, tmp_path, capfd
     document = written(path)
     (joint,) = document.joints
     assert (joint.name, document.duration) == (b"mElbowLeft", 1.0)
-    last = codes.rotations_of(joint.rotation[-1:, 1:])[0]
+    last = codec.rotations_of(joint.rotation[-1:, 1:])[0]
     assert np.allclose(np.abs(last), (math.cos(math.radians(30)), 0, 0, 0.5), atol=1e-3)
     said = capfd.readouterr().out
     assert f"25 keys reduced to {len(joint.rotation)} within 0.1° and 1 mm, {path.stat().st_size:,} bytes" in said
@@ -98,7 +99,7 @@ def test_a_static_pose(clean_blender, avatar, tmp_path, has_action):
     assert all(len(joint.rotation) == 1 for joint in document.joints)
     assert document.loop == 1
     assert document.loop_out == document.duration > 0
-    (rotation,) = codes.rotations_of(joints[b"mElbowLeft"].rotation[:, 1:])
+    (rotation,) = codec.rotations_of(joints[b"mElbowLeft"].rotation[:, 1:])
     assert (2 * math.acos(rotation[0]) > 0.2) == has_action or not has_action
 
 
@@ -286,7 +287,7 @@ def test_an_unkeyed_pose_is_exported_and_kept(clean_blender, avatar, tmp_path):
     path = tmp_path / "pose.anim"
     bpy.ops.export_scene.second_life_anim(filepath=str(path), clips="POSE")
     (codes_of,) = (joint.rotation for joint in written(path).joints if joint.name == b"mElbowLeft")
-    assert np.allclose(codes.rotations_of(codes_of[:, 1:])[0, 0], 0.8, atol=1e-4)
+    assert np.allclose(codec.rotations_of(codes_of[:, 1:])[0, 0], 0.8, atol=1e-4)
     assert tuple(posed.rotation_quaternion) == pytest.approx((0.8, 0.6, 0, 0))
 
 
@@ -439,7 +440,7 @@ def test_a_rig_with_odd_names_and_a_table_of_its_own(clean_blender, avatar, tmp_
     assert bpy.ops.export_scene.second_life_anim(filepath=str(path)) == {"FINISHED"}
     (wanted,), (joint,) = written(tmp_path / "wave.anim").joints, written(path).joints
     assert joint.name == wanted.name
-    last, wanted_last = (codes.rotations_of(keys.rotation[-1:, 1:])[0] for keys in (joint, wanted))
+    last, wanted_last = (codec.rotations_of(keys.rotation[-1:, 1:])[0] for keys in (joint, wanted))
     assert 2 * math.degrees(math.acos(min(1.0, abs(float(last @ wanted_last))))) < 0.3
 
 

@@ -153,7 +153,7 @@ def exported(bpy: Any, rig: Any, path: Path) -> bytes:
     from meshferry.blender_data.export_options import ExportOptions
     from meshferry.blender_data.exporting import exporter, object_selection
     from meshferry.io_formats import api
-    from meshferry.io_formats.second_life.formats import SECOND_LIFE_ANIMATION as KIND
+    from meshferry.io_formats.second_life.animation.format import SECOND_LIFE_ANIMATION as KIND
 
     request = export_options.ExportRequest(
         bpy.context,
@@ -275,7 +275,7 @@ def test_a_new_frame_rate_warns_about_other_animations(clean_blender: Any, tmp_p
 def test_joints_that_no_avatar_has_are_dropped_from_edited_files(clean_blender: Any, tmp_path: Path) -> None:
     """Because of them viewers refuse an upload, and they are not in Blender, where they could be removed."""
     from meshferry.blender_data import animated_blocks
-    from meshferry.io_formats.second_life.animation import reader
+    from meshferry.io_formats.second_life.animation import codec
 
     bpy = clean_blender
     path = bent(tmp_path / "old.anim", b"lFoot_End", b"mHead", b"mNeck", loop=(0.0, 2.0, 2))
@@ -288,7 +288,7 @@ def test_joints_that_no_avatar_has_are_dropped_from_edited_files(clean_blender: 
         if "mHead" in curve.data_path and curve.array_index == 3:
             curve.keyframe_points[-1].co.y = 0.5
     assert bpy.ops.export_scene.second_life_anim(filepath=str(target)) == {"FINISHED"}
-    before, after = (reader.read(file.read_bytes()) for file in (path, target))
+    before, after = (codec.read(file.read_bytes()) for file in (path, target))
     assert [joint.name for joint in after.joints] == [b"mHead", b"mNeck"]
     assert (before.loop, after.loop) == (2, 2)  # any number but 0 means the same
     assert np.array_equal(after.joints[1].rotation, before.joints[2].rotation)
@@ -400,7 +400,7 @@ def test_pose_mode_stays(clean_blender: Any, tmp_path: Path) -> None:
 
 def test_dropped_animations_have_no_options_of_meshes(clean_blender: Any) -> None:
     from bpy.types import IMPORT_SCENE_OT_second_life as operator
-    from meshferry.io_formats.second_life.formats import SECOND_LIFE_ANIMATION as KIND
+    from meshferry.io_formats.second_life.animation.format import SECOND_LIFE_ANIMATION as KIND
     from meshferry.operators.importing.import_base import options_of
 
     shown = [option.name for option in options_of([KIND], operator.option_table)]

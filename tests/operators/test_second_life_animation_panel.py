@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from meshferry.io_formats.second_life.formats import SECOND_LIFE_ANIMATION
+from meshferry.io_formats.second_life.animation.format import SECOND_LIFE_ANIMATION
 
 pytestmark = pytest.mark.needs_bpy
 
@@ -153,7 +153,7 @@ def test_the_loop_starts_with_what_plays_first(clean_blender, avatar):
 
 
 def test_a_closed_loop(clean_blender, avatar, capfd, monkeypatch):
-    from meshferry.io_formats.second_life.animation.keys import looping
+    from meshferry.io_formats.second_life.animation import keys
 
     bpy = clean_blender
     bpy.ops.action.second_life_playback_add()
@@ -162,7 +162,7 @@ def test_a_closed_loop(clean_blender, avatar, capfd, monkeypatch):
     bpy.ops.action.second_life_loop_check()
     shown = bpy.context.window_manager.meshferry_loop_check
     assert {joint.name for joint in shown.joints if joint.is_closed} == {"mHead"}
-    monkeypatch.setattr(looping, "loop_jumps", lambda _document: [])
+    monkeypatch.setattr(keys, "loop_jumps", lambda _document: [])
     bpy.ops.action.second_life_loop_check()
     assert "turn: the loop is closed: no bone jumps from its end to its start" in capfd.readouterr().out
 

@@ -8,13 +8,71 @@ from typing import Any
 
 from ...core.messages import OWN_FORMAT, Message, Named, Text, counted, error, listed, of_kind, warning
 from ..avatar import joints as avatar_joints
-from . import writer
-from .document import LONGEST_CHAIN, MOST_CONSTRAINTS, SecondLifeAnimation, decode_text
-from .document_builder import MOST_BYTES
-from .export_findings import bone_items, largest_joints, moment_item
-from .keys import codes, curves, looping
-from .names import is_emote
-from .options import LONGEST
+from . import codec
+from . import keys as animation_keys
+from .codec import LONGEST_CHAIN, MOST_CONSTRAINTS, SecondLifeAnimation, decode_text
+from .document_builder import MOST_BYTES, bone_items, largest_joints, moment_item
+from .format import LONGEST
+
+HAND_POSES = (
+    "Spread",
+    "Relaxed",
+    "Point Both",
+    "Fist",
+    "Relaxed Left",
+    "Point Left",
+    "Fist Left",
+    "Relaxed Right",
+    "Point Right",
+    "Fist Right",
+    "Salute Right",
+    "Typing",
+    "Peace Right",
+    "Palm Right",
+)
+"""Label of each hand pose; the index is the number in the file."""
+
+EMOTES = {
+    "": "None",
+    "express_open_mouth": "Aaaaah",
+    "express_afraid_emote": "Afraid",
+    "express_anger_emote": "Angry",
+    "express_toothsmile": "Big Smile",
+    "express_bored_emote": "Bored",
+    "express_cry_emote": "Cry",
+    "express_disdain": "Disdain",
+    "express_embarrassed_emote": "Embarrassed",
+    "express_frown": "Frown",
+    "express_kiss": "Kiss",
+    "express_laugh_emote": "Laugh",
+    "express_tongue_out": "Plllppt",
+    "express_repulsed_emote": "Repulsed",
+    "express_sad_emote": "Sad",
+    "express_shrug_emote": "Shrug",
+    "express_smile": "Smile",
+    "express_surprise_emote": "Surprise",
+    "express_wink_emote": "Wink",
+    "express_worry_emote": "Worry",
+}
+"""Label of each face expression by its name in files; viewers ignore case."""
+NO_EMOTE = "closed_mouth"
+"""Name that has the same effect as an empty name: no expression."""
+
+
+def emote_label(name: str) -> str:
+    """Return the label of an expression, or its name if the table has no label."""
+    return EMOTES.get("" if name.lower() == NO_EMOTE else name.lower(), name)
+
+
+def is_emote(name: str) -> bool:
+    """Return whether viewers know an expression."""
+    return name.lower() in {*EMOTES, NO_EMOTE}
+
+
+def hand_pose_label(number: int) -> str:
+    """Return the label of a hand pose, or its number as text if the table has no label."""
+    return HAND_POSES[number] if number < len(HAND_POSES) else str(number)
+
 
 _REFUSED = ("mRoot", "mScreen")
 _HIGHEST_PRIORITY = 6
@@ -52,7 +110,7 @@ def _length(document: SecondLifeAnimation) -> Iterator[Message]:
     if not 0 <= document.duration <= LONGEST:
         template = "it is {:.1f} s long; viewers take 0 to {:.0f} s"
         yield error("animation-too-long", template, document.duration, LONGEST, elements=moment_item(LONGEST))
-    size = len(writer.write(document))
+    size = len(codec.write(document))
     if size > MOST_BYTES:
         template = "it has {:,} bytes; an upload may have {:,}"
         yield error("animation-too-large", template, size, MOST_BYTES, elements=largest_joints(document.joints))
@@ -90,7 +148,7 @@ def _constraints(document: SecondLifeAnimation) -> Iterator[Message]:
 
 def _loop(document: SecondLifeAnimation) -> Iterator[Message]:
     """Warn if a looped animation jumps from its end to its start."""
-    opened = [jump for jump in looping.loop_jumps(document) if not jump.is_closed]
+    opened = [jump for jump in animation_keys.loop_jumps(document) if not jump.is_closed]
     if opened:
         names = [jump.joint for jump in opened]
         yield warning(
@@ -124,8 +182,8 @@ def _positions(document: SecondLifeAnimation) -> Iterator[Message]:
         name = decode_text(joint.name)
         if joint.known != avatar_joints.ROOT:
             moved.append(name)
-        keys = curves.position_keys(document, joint)
-        beyond = abs(keys.values).max(axis=1) > codes.FARTHEST * 0.9999
+        keys = animation_keys.position_keys(document, joint)
+        beyond = abs(keys.values).max(axis=1) > codec.FARTHEST * 0.9999
         if beyond.any():
             far.append(name)
             times.append(round(float(keys.times[beyond][0]) * 1000))
@@ -136,7 +194,7 @@ def _positions(document: SecondLifeAnimation) -> Iterator[Message]:
         first = min(times) / 1000
         template = "positions end at {:.0f} m, from {:.2f} s on: {}"
         yield warning(
-            "far-positions", template, codes.FARTHEST, first, listed(of_kind("bone", far)), elements=moment_item(first)
+            "far-positions", template, codec.FARTHEST, first, listed(of_kind("bone", far)), elements=moment_item(first)
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...core.messages import Message, Text, error
-from ..animation.options import LONGEST
+from ..animation.format import LONGEST
 from .document import Bvh
 
 

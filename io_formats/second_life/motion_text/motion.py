@@ -12,7 +12,7 @@ from ...geometry.transforms import (
     rotation_matrices,
     rotation_product,
 )
-from ..animation.keys.codes import Floats
+from ..animation.codec import Floats
 from .document import Bvh
 
 INCH = 0.02540005

@@ -15,12 +15,12 @@ from ...core.messages import Text, counted, listed, of_kind
 from ...core.scene import Clip, Keys, KeyTrack, Playback, Scene
 from ...geometry.transforms import continuous_rotations, euler_matrices
 from ...passes.clips import DEFAULT_RATE, clip_parts, values_at, with_frames
-from ..animation import export_findings
-from ..animation.keys.codes import FARTHEST, Floats
-from ..animation.options import LONGEST
+from ..animation import document_builder as animation_document_builder
+from ..animation.codec import FARTHEST, Floats
+from ..animation.format import LONGEST
+from ..animation.motion import AvatarMotion, motion_of
 from ..avatar import joints as avatar_joints
 from ..avatar import skeletons
-from ..avatar.avatar_motion import AvatarMotion, motion_of
 from ..models import space
 from . import motion
 from .document import Bvh, BvhJoint
@@ -178,7 +178,7 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Bvh:
     duration = float(moved.times[-1]) if count > 1 else 1 / (clip.fps or DEFAULT_RATE)
     if duration > LONGEST:
         raise length_refusal(clip.name, duration, LONGEST)
-    export_findings.refuse_far(moved, [name == avatar_joints.ROOT for name in moved.names], clip)
+    animation_document_builder.refuse_far(moved, [name == avatar_joints.ROOT for name in moved.names], clip)
     left_out = [name for name in moved.names if name not in bones]
     if left_out:
         template = "BVH holds no collision volumes and attachment points: {}"

@@ -8,10 +8,11 @@ from ....blender_data.export_options import HIDDEN
 from ....blender_data.exporting import object_selection
 from ....blender_data.importing.import_options import BONE_DIRECTION
 from ....io_formats.core.messages import Message
+from ....io_formats.second_life.animation.format import SECOND_LIFE_ANIMATION
 from ....io_formats.second_life.asset.format import SECOND_LIFE_MESH
 from ....io_formats.second_life.bundle.format import SECOND_LIFE_BUNDLE
 from ....io_formats.second_life.collada.format import SECOND_LIFE_COLLADA
-from ....io_formats.second_life.formats import OPENSIM_ARCHIVE, SECOND_LIFE_ANIMATION, SECOND_LIFE_BVH
+from ....io_formats.second_life.formats import OPENSIM_ARCHIVE, SECOND_LIFE_BVH
 from ....io_formats.second_life.shape_file.format import SECOND_LIFE_SHAPE
 from ...findings.checks import CheckScene
 from ...hooks import Hooks

@@ -10,8 +10,8 @@ from ....blender_data.animation import clean_actions, playback, pose_curves
 from ....blender_data.animation.clip_sources import scene_rate
 from ....blender_data.translation_context import CONTEXT
 from ....io_formats.core.messages import counted
-from ....io_formats.second_life.animation.names import EMOTES, HAND_POSES, emote_label, hand_pose_label
-from ....io_formats.second_life.formats import SECOND_LIFE_ANIMATION
+from ....io_formats.second_life.animation.checks import EMOTES, HAND_POSES, emote_label, hand_pose_label
+from ....io_formats.second_life.animation.format import SECOND_LIFE_ANIMATION
 from ...exporting.clip_export import active_action, rig_of
 from ...findings.finding_list import draw_findings
 from ...layouts import button, draw_rest, property_column, requires

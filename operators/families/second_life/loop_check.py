@@ -16,9 +16,9 @@ from ....blender_data.rigging.armature_reading import read_skeleton
 from ....blender_data.translation_context import CONTEXT
 from ....io_formats.core.errors import ExportError
 from ....io_formats.core.messages import Elements, Message, Text
-from ....io_formats.second_life.animation.keys import looping
+from ....io_formats.second_life.animation import keys
+from ....io_formats.second_life.animation.format import SECOND_LIFE_ANIMATION
 from ....io_formats.second_life.avatar.other_rigs import rig_joints
-from ....io_formats.second_life.formats import SECOND_LIFE_ANIMATION
 from ...exporting.clip_export import active_action, rig_of
 from ...exporting.export_base import read_files
 from ...findings.checks import CheckScene
@@ -82,7 +82,7 @@ class ACTION_OT_second_life_loop_check(bpy.types.Operator):
         with messages.outcome("", action.name):
             document = self.document(context, rig)
             bones = bones_of_joints(context, rig)
-            found = looping.loop_jumps(document)
+            found = keys.loop_jumps(document)
             shown = context.window_manager.meshferry_loop_check
             ((clip,),) = clips_by_armature(context.scene, [rig], to_export_options(last_export_values(context)))
             start, rate = clip.start, scene_rate(context.scene)

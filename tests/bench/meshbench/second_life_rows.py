@@ -187,18 +187,17 @@ def animate(armature: bpy.types.Object) -> None:
 
 def write_dense(path: Path) -> None:
     """Write such an animation with a key on each frame; it is too large for an upload."""
-    from meshferry.io_formats.second_life.animation import writer
-    from meshferry.io_formats.second_life.animation.document import JointKeys, SecondLifeAnimation
-    from meshferry.io_formats.second_life.animation.keys import codes
+    from meshferry.io_formats.second_life.animation import codec
+    from meshferry.io_formats.second_life.animation.codec import JointKeys, SecondLifeAnimation
 
-    times = codes.time_codes_of(np.arange(SECONDS * RATE + 1) / RATE, SECONDS)
+    times = codec.time_codes_of(np.arange(SECONDS * RATE + 1) / RATE, SECONDS)
     animation = SecondLifeAnimation(base_priority=3, duration=SECONDS)
     for name, angle in zip(_bones(), angles(), strict=True):
         half = angle / 2
         rotation = np.column_stack((np.cos(half), 0 * half, np.sin(half), 0 * half))
-        keys = np.column_stack((times, codes.rotation_codes_of(rotation)))
+        keys = np.column_stack((times, codec.rotation_codes_of(rotation)))
         animation.joints.append(JointKeys(name.encode(), 3, keys.astype(np.uint16)))
-    path.write_bytes(writer.write(animation))
+    path.write_bytes(codec.write(animation))
 
 
 def animation(_triangles: int, rounds: int, folder: Path) -> list[Row]:

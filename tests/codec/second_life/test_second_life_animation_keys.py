@@ -11,11 +11,12 @@ import pytest
 import second_life_player as player
 from meshferry.io_formats.core.errors import ExportError
 from meshferry.io_formats.passes import clips
-from meshferry.io_formats.second_life.animation import document_builder, reader, writer
-from meshferry.io_formats.second_life.animation.document import JointKeys, SecondLifeAnimation
-from meshferry.io_formats.second_life.animation.keys import codes, curves
-from meshferry.io_formats.second_life.avatar.avatar_motion import AvatarMotion
-from meshferry.io_formats.second_life.formats import SECOND_LIFE_ANIMATION, SECOND_LIFE_BVH
+from meshferry.io_formats.second_life.animation import codec, document_builder
+from meshferry.io_formats.second_life.animation import keys as animation_keys
+from meshferry.io_formats.second_life.animation.codec import JointKeys, SecondLifeAnimation
+from meshferry.io_formats.second_life.animation.format import SECOND_LIFE_ANIMATION
+from meshferry.io_formats.second_life.animation.motion import AvatarMotion
+from meshferry.io_formats.second_life.formats import SECOND_LIFE_BVH
 from meshfuzz import second_life_animation_seeds as made
 
 Array = Any
@@ -25,12 +26,12 @@ DIVISORS = {"mPelvis": 0.33 * 13, "mTorso": 0.33 * 10, "mWristLeft": 1.0}
 
 
 def test_times_of_an_animation_without_duration() -> None:
-    assert codes.time_codes_of(np.array([0.0, 0.5]), 0.0).tolist() == [0, 0]
+    assert codec.time_codes_of(np.array([0.0, 0.5]), 0.0).tolist() == [0, 0]
 
 
 def test_angles_of_the_old_version() -> None:
     """Rx Ry Rz for column vectors: z is applied first. Each turn here maps one axis onto another."""
-    w, x, y, z = codes.euler_rotations(np.array([(90.0, 0.0, 90.0), (0.0, 90.0, 90.0), (90.0, 90.0, 0.0)])).T
+    w, x, y, z = codec.euler_rotations(np.array([(90.0, 0.0, 90.0), (0.0, 90.0, 90.0), (90.0, 90.0, 0.0)])).T
     first_axis = np.column_stack((1 - 2 * (y * y + z * z), 2 * (x * y + w * z), 2 * (x * z - w * y)))
     last_axis = np.column_stack((2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)))
     assert np.allclose(first_axis, ((0, 0, 1), (0, 1, 0), (0, 1, 0)), atol=1e-12)
@@ -41,7 +42,7 @@ def test_keys_are_sorted_and_the_last_of_one_time_counts() -> None:
     middle = 32768
     rows = [(60000, 65535, middle, middle), (60000, middle, middle, 0), (0, 0, middle, middle)]
     joint = JointKeys(b"mPelvis", 3, position=np.array(rows, np.uint16))
-    keys = curves.position_keys(SecondLifeAnimation(duration=2.0), joint)
+    keys = animation_keys.position_keys(SecondLifeAnimation(duration=2.0), joint)
     assert np.allclose(keys.times, (0, 2 * 60000 / 65535))
     assert keys.values.tolist() == [[-5, 0, 0], [0, 0, -5]]
 
@@ -75,8 +76,8 @@ def reduced(given: AvatarMotion, duration: float, **options: Any) -> SecondLifeA
 
 def angles_between(keys: Array, times: Array, wanted: Array) -> Array:
     """Return the angles in degrees by which the decoded keys, as a viewer plays them, are off."""
-    values = codes.rotations_of(keys[:, 1:])
-    shown = np.stack([np.interp(times, codes.times_of(keys[:, 0], 4.0), column) for column in values.T], axis=1)
+    values = codec.rotations_of(keys[:, 1:])
+    shown = np.stack([np.interp(times, codec.times_of(keys[:, 0], 4.0), column) for column in values.T], axis=1)
     shown /= np.linalg.norm(shown, axis=1, keepdims=True)
     half = np.linalg.norm(np.cross(shown[:, 1:], wanted[:, 1:]) + shown[:, :1] * wanted[:, 1:]
                           - wanted[:, :1] * shown[:, 1:], axis=1)  # fmt: skip
@@ -97,7 +98,7 @@ def test_joints_stay_within_their_share_of_the_tolerance() -> None:
         assert 0.3 * 0.1 / divisor < off < 0.1 / divisor + 0.015, name
     pelvis = document.joints[0]
     assert not any(len(joint.position) for joint in document.joints[1:])
-    shown = np.interp(times, codes.times_of(pelvis.position[:, 0], 4.0), codes.values_of(pelvis.position[:, 2], 5.0))
+    shown = np.interp(times, codec.times_of(pelvis.position[:, 0], 4.0), codec.values_of(pelvis.position[:, 2], 5.0))
     off = np.abs(shown - given.position[0, :, 1]).max()
     assert 0.0002 * 0.3 < off < 0.001 / DIVISORS["mPelvis"] + 0.0002
     assert len(pelvis.position) < 121
@@ -109,13 +110,13 @@ def test_samples_of_one_time_code_become_one_key(reduce: bool) -> None:
     times = np.array([0.0, 1e-6, 0.5, 0.5 + 1e-6, 1.0])
     for joint in reduced(motion(times, 40), 1.0, reduce=reduce).joints:
         assert joint.rotation[:, 0].tolist() == [0, 32768, 65535], joint.name
-    assert math.isclose(float(codes.times_of(np.array([32768]), 1.0)[0]), 0.5, abs_tol=1e-5)
+    assert math.isclose(float(codec.times_of(np.array([32768]), 1.0)[0]), 0.5, abs_tol=1e-5)
 
 
 @pytest.mark.parametrize("has_positions", [True, False])
 def test_a_joint_that_was_only_moved_is_changed(has_positions: bool) -> None:
     """Its rotations are as imported, and the file has no positions of it."""
-    before = reader.read(made.ARMS)
+    before = codec.read(made.ARMS)
     scene = SECOND_LIFE_ANIMATION.to_scene(before, "arms")
     names = [joint.name for joint in scene.skeletons[0].joints]
     scene.clips[0] = clip = clips.sample_clip(scene.clips[0], scene, 30)
@@ -128,7 +129,7 @@ def test_a_joint_that_was_only_moved_is_changed(has_positions: bool) -> None:
     assert len(moved[b"mElbowLeft"]) == has_positions
     if has_positions:
         # the place of the elbow in the avatar's table is 0, 0.248, 0
-        assert np.allclose(codes.values_of(moved[b"mElbowLeft"][0, 1:], 5.0), (0, 0.248, 0.02), atol=1e-4)
+        assert np.allclose(codec.values_of(moved[b"mElbowLeft"][0, 1:], 5.0), (0, 0.248, 0.02), atol=1e-4)
     else:
         assert any("mElbowLeft" in text and "Positions" in text for text in scene.warnings)
 
@@ -145,7 +146,7 @@ def test_a_joint_that_was_only_moved_is_changed(has_positions: bool) -> None:
 def test_edits_of_one_frame_are_found(joint: str, amount: float, is_changed: bool) -> None:
     """A tenth of a degree and a millimetre count; the rounding of Blender's matrices does not."""
     data = made.ARMS + b"bytes after the end"
-    before = reader.read(data)
+    before = codec.read(data)
     scene = SECOND_LIFE_ANIMATION.to_scene(before, "arms")
     names = [known.name for known in scene.skeletons[0].joints]
     scene.clips[0] = clip = clips.sample_clip(scene.clips[0], scene, 30)
@@ -155,9 +156,9 @@ def test_edits_of_one_frame_are_found(joint: str, amount: float, is_changed: boo
     else:
         rotation = track.rotation[20] + np.array((0, 0, 0, amount / 2), np.float32)
         track.rotation[20] = rotation / np.linalg.norm(rotation)
-    written = writer.write(SECOND_LIFE_ANIMATION.from_scene(scene))
+    written = codec.write(SECOND_LIFE_ANIMATION.from_scene(scene))
     assert (written != data) == is_changed
-    for one, other in zip(before.joints, reader.read(written).joints, strict=True):
+    for one, other in zip(before.joints, codec.read(written).joints, strict=True):
         same = np.array_equal(one.rotation, other.rotation) and np.array_equal(one.position, other.position)
         assert same == (one.name.decode() != joint or not is_changed), one.name
     assert written.endswith(b"bytes after the end")
@@ -170,7 +171,7 @@ def test_edits_of_one_frame_are_found(joint: str, amount: float, is_changed: boo
 
 @pytest.mark.parametrize("channel", ["rotation", "translation"])
 def test_values_that_are_not_finite_are_refused(channel: str) -> None:
-    scene = SECOND_LIFE_ANIMATION.to_scene(reader.read(made.ARMS), "arms")
+    scene = SECOND_LIFE_ANIMATION.to_scene(codec.read(made.ARMS), "arms")
     scene.clips[0] = clip = clips.sample_clip(scene.clips[0], scene, 30)
     getattr(clip.transforms[0], channel)[15, 0] = np.nan
     with pytest.raises(ExportError, match=r"'arms': 'mPelvis' has NaN or infinite values at 0\.50 s"):
@@ -214,10 +215,10 @@ def test_constraints_of_edited_animations(chain: int, source: bytes, number: int
     )
     ending = made.ending(*[made.constraint(chain=chain, source=source)] * number)
     data = made.header(joints=3) + arm + ending
-    scene = SECOND_LIFE_ANIMATION.to_scene(reader.read(data), "arm")
+    scene = SECOND_LIFE_ANIMATION.to_scene(codec.read(data), "arm")
     scene.clips[0] = clip = clips.sample_clip(scene.clips[0], scene, 30)
     unchanged = SECOND_LIFE_ANIMATION.from_scene(scene)
-    assert writer.write(unchanged) == data
+    assert codec.write(unchanged) == data
     clip.transforms[0].rotation[:] = (0.8, 0.6, 0, 0)
     scene.warnings.clear()
     after = SECOND_LIFE_ANIMATION.from_scene(scene)
@@ -232,7 +233,7 @@ def test_edited_keys_between_frames_are_noted(fps: float, said: str) -> None:
     rows = [(round(frame / 60 * 65535), made.ZERO, made.ZERO, 30000 + 100 * frame) for frame in (0, 7, 31, 60)]
     elbow = made.joint(b"mElbowLeft", rotation=made.keys(*rows))
     still = made.joint(b"mWristLeft", rotation=made.keys(*rows))
-    scene = SECOND_LIFE_ANIMATION.to_scene(reader.read(made.header(joints=2) + elbow + still + made.ending()), "arm")
+    scene = SECOND_LIFE_ANIMATION.to_scene(codec.read(made.header(joints=2) + elbow + still + made.ending()), "arm")
     scene.clips[0] = clip = clips.sample_clip(scene.clips[0], scene, fps)
     clip.transforms[0].rotation[:] = clip.transforms[0].rotation[::-1].copy()
     SECOND_LIFE_ANIMATION.from_scene(scene)
@@ -242,7 +243,7 @@ def test_edited_keys_between_frames_are_noted(fps: float, said: str) -> None:
 
 @pytest.mark.parametrize("target", [SECOND_LIFE_ANIMATION, SECOND_LIFE_BVH])
 def test_clips_without_frames_are_refused(target: Any) -> None:
-    scene = SECOND_LIFE_ANIMATION.to_scene(reader.read(made.ARMS), "arms")
+    scene = SECOND_LIFE_ANIMATION.to_scene(codec.read(made.ARMS), "arms")
     scene.clips[0] = replace(clips.sample_clip(scene.clips[0], scene, 30, np.empty(0)), original=b"")
     with pytest.raises(ExportError, match="'arms' animates no joint of the avatar"):
         target.from_scene(scene)

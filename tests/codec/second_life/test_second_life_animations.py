@@ -17,10 +17,11 @@ from meshferry.io_formats.core import scene as core_scene
 from meshferry.io_formats.core.errors import ExportError, FormatError
 from meshferry.io_formats.core.scene import Clip, Scene, Skeleton
 from meshferry.io_formats.passes import clips
-from meshferry.io_formats.second_life.animation import document_builder, export_findings, reader, writer
-from meshferry.io_formats.second_life.animation.document import SecondLifeAnimation
-from meshferry.io_formats.second_life.animation.keys import codes, curves, reduction
-from meshferry.io_formats.second_life.formats import SECOND_LIFE_ANIMATION, SECOND_LIFE_BVH
+from meshferry.io_formats.second_life.animation import codec, document_builder
+from meshferry.io_formats.second_life.animation import keys as animation_keys
+from meshferry.io_formats.second_life.animation.codec import SecondLifeAnimation
+from meshferry.io_formats.second_life.animation.format import SECOND_LIFE_ANIMATION
+from meshferry.io_formats.second_life.formats import SECOND_LIFE_BVH
 from meshferry.io_formats.unigine.animation.format import UNIGINE_ANIMATION
 from meshfuzz import second_life_animation_seeds as made
 
@@ -73,7 +74,7 @@ def test_samples_have_the_stated_content(folder: Path, expected: Facts) -> None:
     }
     assert len(files) >= 16
     for name, facts in files.items():
-        document = reader.read((folder / name).read_bytes())
+        document = codec.read((folder / name).read_bytes())
         assert ".".join(map(str, document.version)) == facts["version"]
         for key in ("base_priority", "duration", "loop_in", "loop_out", "ease_in", "ease_out", "hand_pose", "loop"):
             assert getattr(document, key) == pytest.approx(facts[key], abs=1e-6), (name, key)
@@ -94,7 +95,7 @@ def sampled(scene: Scene, fps: float) -> Clip:
     of_length = SecondLifeAnimation(duration=clip.duration)
 
     def on_frames(keys: Any) -> Any:
-        return keys and curves.snap_to_frames(keys, of_length, fps)
+        return keys and animation_keys.snap_to_frames(keys, of_length, fps)
 
     tracks = [
         replace(track, rotation=on_frames(track.rotation), translation=on_frames(track.translation))
@@ -108,10 +109,10 @@ def sampled(scene: Scene, fps: float) -> Clip:
 def check_values(document: SecondLifeAnimation, joint: Any, fact: Facts) -> None:
     """Compare the first and the last keys."""
     for keys, which, place in (
-        (curves.rotation_keys(document, joint), "first_rot", 0),
-        (curves.rotation_keys(document, joint), "last_rot", -1),
-        (curves.position_keys(document, joint), "first_pos", 0),
-        (curves.position_keys(document, joint), "last_pos", -1),
+        (animation_keys.rotation_keys(document, joint), "first_rot", 0),
+        (animation_keys.rotation_keys(document, joint), "last_rot", -1),
+        (animation_keys.position_keys(document, joint), "first_pos", 0),
+        (animation_keys.position_keys(document, joint), "last_pos", -1),
     ):
         if which not in fact:
             continue
@@ -125,7 +126,7 @@ def check_values(document: SecondLifeAnimation, joint: Any, fact: Facts) -> None
 
 def test_joints_stand_where_the_viewer_has_them(folder: Path, expected: Facts) -> None:
     for name, facts in expected["files"].items():
-        document = reader.read((folder / name).read_bytes())
+        document = codec.read((folder / name).read_bytes())
         scene = SECOND_LIFE_ANIMATION.to_scene(document, "motion")
         times = np.array([float(share) * document.duration for share in facts["pose"]])
         clip = clips.sample_clip(scene.clips[0], scene, 30, times)
@@ -139,23 +140,23 @@ def test_bytes_come_back(folder: Path, expected: Facts) -> None:
     """Directly, through a scene, and through samples as an export from Blender has them."""
     for name in expected["files"]:
         data = (folder / name).read_bytes()
-        assert writer.write(reader.read(data)) == data
-        scene = registry.by_content(data[:4096], len(data)).to_scene(reader.read(data), "motion")
-        assert writer.write(SECOND_LIFE_ANIMATION.from_scene(scene)) == data, name
+        assert codec.write(codec.read(data)) == data
+        scene = registry.by_content(data[:4096], len(data)).to_scene(codec.read(data), "motion")
+        assert codec.write(SECOND_LIFE_ANIMATION.from_scene(scene)) == data, name
         scene.clips[0] = sampled(scene, 24)
-        assert writer.write(SECOND_LIFE_ANIMATION.from_scene(scene)) == data, name
+        assert codec.write(SECOND_LIFE_ANIMATION.from_scene(scene)) == data, name
 
 
 def test_only_edited_joints_change(folder: Path) -> None:
     data = (folder / "opensim_1a2bd58e.anim").read_bytes()
-    scene = SECOND_LIFE_ANIMATION.to_scene(reader.read(data), "motion")
+    scene = SECOND_LIFE_ANIMATION.to_scene(codec.read(data), "motion")
     scene.clips[0] = sampled(scene, 30)
     names = [joint.name for joint in scene.skeletons[0].joints]
     edited = next(track for track in scene.clips[0].transforms if names[track.target] == "mElbowLeft")
     half = math.sqrt(0.5)
     edited.rotation[:] = (half, 0, 0, half)
     scene.clips[0].transforms = [track for track in scene.clips[0].transforms if names[track.target] != "mHead"]
-    before, after = reader.read(data), SECOND_LIFE_ANIMATION.from_scene(scene)
+    before, after = codec.read(data), SECOND_LIFE_ANIMATION.from_scene(scene)
     assert len(after.constraints) == 9
     changed = {joint.name: joint for joint in after.joints}
     for joint in before.joints:
@@ -164,10 +165,10 @@ def test_only_edited_joints_change(folder: Path) -> None:
             continue
         same = np.array_equal(joint.rotation, changed[joint.name].rotation)
         assert same == (joint.name != b"mElbowLeft"), joint.name
-    keys = curves.rotation_keys(after, changed[b"mElbowLeft"])
+    keys = animation_keys.rotation_keys(after, changed[b"mElbowLeft"])
     assert len(keys.times) == 1
     # half a turn about Blender's Z is one about the avatar's
-    assert reduction.distances(keys.values[0], np.array((half, 0, 0, half))) < 1e-4
+    assert animation_keys.distances(keys.values[0], np.array((half, 0, 0, half))) < 1e-4
 
 
 def test_what_cannot_be_read(folder: Path) -> None:
@@ -178,7 +179,7 @@ def test_what_cannot_be_read(folder: Path) -> None:
         "bad_counts": "joints",
     }.items():
         with pytest.raises(FormatError, match=text):
-            reader.read((folder / "synthetic" / f"{name}.anim").read_bytes())
+            codec.read((folder / "synthetic" / f"{name}.anim").read_bytes())
 
 
 @pytest.mark.parametrize(
@@ -191,7 +192,7 @@ def test_what_cannot_be_read(folder: Path) -> None:
     ],
 )
 def test_rules_of_the_uploader(change: Facts, text: str) -> None:
-    document = reader.read(made.ARMS)
+    document = codec.read(made.ARMS)
     assert not [finding for finding in SECOND_LIFE_ANIMATION.check(document) if finding.kind.value == "error"]
     found = SECOND_LIFE_ANIMATION.check(replace(document, **change))
     assert [finding.kind.value for finding in found if text in finding.message] == ["error"]
@@ -199,7 +200,7 @@ def test_rules_of_the_uploader(change: Facts, text: str) -> None:
 
 def test_unknown_joints_are_errors(folder: Path) -> None:
     for name in ("bad_joint", "bad_root"):
-        document = reader.read((folder / "synthetic" / f"{name}.anim").read_bytes())
+        document = codec.read((folder / "synthetic" / f"{name}.anim").read_bytes())
         assert any(finding.kind.value == "error" for finding in SECOND_LIFE_ANIMATION.check(document))
 
 
@@ -208,8 +209,8 @@ def test_rotation_codes_are_the_best() -> None:
     rng = np.random.default_rng(1)
     rotations = rng.normal(size=(20_000, 4))
     rotations /= np.linalg.norm(rotations, axis=1, keepdims=True)
-    decoded = codes.rotations_of(codes.rotation_codes_of(rotations))
-    error = np.degrees(reduction.distances(decoded, rotations))
+    decoded = codec.rotations_of(codec.rotation_codes_of(rotations))
+    error = np.degrees(animation_keys.distances(decoded, rotations))
     assert np.median(error) < 0.003
     assert np.quantile(error, 0.99) < 0.06
     assert error.max() < 0.5
@@ -219,23 +220,23 @@ def test_rotation_codes_are_the_best() -> None:
 def test_key_reduction_keeps_its_promise(folder: Path, expected: Facts, degrees: float) -> None:
     """Measured on the decoded codes: each sample is within the tolerance plus the rounding of the keys."""
     for name in expected["files"]:
-        document = reader.read((folder / name).read_bytes())
+        document = codec.read((folder / name).read_bytes())
         scene = SECOND_LIFE_ANIMATION.to_scene(document, "motion")
         for joint in document.joints:
-            keys = curves.rotation_keys(document, joint)
+            keys = animation_keys.rotation_keys(document, joint)
             if len(keys.times) < 3:
                 continue
-            times = codes.times_of(
-                codes.time_codes_of(np.linspace(0, document.duration, 60), document.duration), document.duration
+            times = codec.times_of(
+                codec.time_codes_of(np.linspace(0, document.duration, 60), document.duration), document.duration
             )
             exact = clips.values_at(keys, times)[None]
-            stored = codes.rotations_of(codes.rotation_codes_of(exact[0]))[None]
+            stored = codec.rotations_of(codec.rotation_codes_of(exact[0]))[None]
             stored = np.where((stored * exact).sum(-1, keepdims=True) < 0, -stored, stored)
             finest = np.radians([0.1])
-            kept = reduction.significances(exact, stored, times, finest)[0] > np.radians(degrees)
+            kept = animation_keys.significances(exact, stored, times, finest)[0] > np.radians(degrees)
             shown = clips.values_at(core_scene.Keys(times[kept], stored[0][kept]), times)
-            rounding = np.degrees(reduction.distances(exact[0], stored[0]).max())
-            assert np.degrees(reduction.distances(shown, exact[0])).max() <= degrees + rounding + 1e-9
+            rounding = np.degrees(animation_keys.distances(exact[0], stored[0]).max())
+            assert np.degrees(animation_keys.distances(shown, exact[0])).max() <= degrees + rounding + 1e-9
         assert scene.clips
 
 
@@ -244,11 +245,11 @@ def test_one_run_of_the_reduction_serves_all_tolerances() -> None:
     times = np.arange(7.0)
     exact = np.zeros((2, 7, 3))
     exact[:, :, 2] = (0, 1, 2, 9, 2, 1, 0), (0, 0, 0, 0, 0, 0, 6)
-    need = reduction.significances(exact, exact, times, np.array([0.5, 0.5]))
+    need = animation_keys.significances(exact, exact, times, np.array([0.5, 0.5]))
     # 9 at the top; the samples beside it are then 4 below the line from 0 to 9, and the outer ones on theirs.
     assert need[0].tolist() == [np.inf, -np.inf, 4, 9, 4, -np.inf, 9]
     assert need[1].tolist() == [np.inf, -np.inf, -np.inf, -np.inf, -np.inf, 5, 6]
-    coarse = reduction.significances(exact, exact, times, np.array([5.0, 5.5]))
+    coarse = animation_keys.significances(exact, exact, times, np.array([5.0, 5.5]))
     assert ((coarse > 5.5) == (need > 5.5)).all()
 
 
@@ -257,14 +258,14 @@ def test_too_large_files_are_reduced_or_refused() -> None:
     names = [joint.name for joint in _avatar().joints]
     scene = _noise(names, 300, rng, 0.01)
     document = SECOND_LIFE_ANIMATION.from_scene(scene)
-    assert len(writer.write(document)) <= document_builder.MOST_BYTES
+    assert len(codec.write(document)) <= document_builder.MOST_BYTES
     assert any("reduced to" in text for text in scene.report.messages if text.is_note)
     with pytest.raises(ExportError, match="250,000"):
         SECOND_LIFE_ANIMATION.from_scene(_noise(names, 900, rng, 2.0))
 
 
 def _avatar() -> Skeleton:
-    scene = SECOND_LIFE_ANIMATION.to_scene(reader.read(made.ARMS), "avatar")
+    scene = SECOND_LIFE_ANIMATION.to_scene(codec.read(made.ARMS), "avatar")
     return scene.skeletons[0]
 
 
@@ -293,7 +294,7 @@ def _noise(names: list[str], frames: int, rng: np.random.Generator, amount: floa
 
 def test_formats_with_frames() -> None:
     """A clip with keys gets frames for a format that needs them."""
-    scene = SECOND_LIFE_ANIMATION.to_scene(reader.read(made.ARMS), "arms")
+    scene = SECOND_LIFE_ANIMATION.to_scene(codec.read(made.ARMS), "arms")
     (part,) = UNIGINE_ANIMATION.files_of(clips.with_frames(scene))
     back = UNIGINE_ANIMATION.to_scene(UNIGINE_ANIMATION.from_scene(part), "arms")
     assert len(back.clips[0].transforms) == 3
@@ -329,7 +330,7 @@ def test_bvh_of_other_programs_is_refused() -> None:
 @pytest.mark.parametrize("fps", [24, 29.97, 30])
 def test_bvh_of_sixty_seconds_is_not_longer_for_the_viewer(fps: float) -> None:
     """The viewer multiplies the frame time by the number of frames in single precision."""
-    scene = SECOND_LIFE_ANIMATION.to_scene(reader.read(made.ARMS), "arms")
+    scene = SECOND_LIFE_ANIMATION.to_scene(codec.read(made.ARMS), "arms")
     frames = round(60 * fps)
     scene.clips[0] = clips.sample_clip(scene.clips[0], scene, fps, np.arange(frames + 1) / fps)
     scene.clips[0].times = np.linspace(0.0, 60.0, frames + 1)
@@ -382,7 +383,7 @@ def test_far_joints_are_refused_by_name_and_time() -> None:
         position=position, times=np.array((0.0, 0.5, 1.25)), names=["mPelvis", "mHead"], bones={"mHead": "Skull"}
     )
     with pytest.raises(ExportError, match=r"^'Fly': 'Skull' is more than 5 m from its place at 1\.25 s") as caught:
-        export_findings.refuse_far(motion, [True, True], Clip("Fly", 30.0, 3))
+        document_builder.refuse_far(motion, [True, True], Clip("Fly", 30.0, 3))
     (found,) = caught.value.findings
     assert found.subjects() == [("Fly", "animation"), ("Skull", "bone")]
 
@@ -409,10 +410,10 @@ def test_wide_turns_between_opposite_signs_keep_their_speed() -> None:
     c = turned(140, (math.sqrt(0.5), math.sqrt(0.5), 0))
     d = turned(150, (-math.sqrt(0.9), math.sqrt(0.1), 0))
     for one, other, count in ((a, b, 2), (c, d, 3)):
-        rows = [(time, *codes.rotation_codes_of(value[None])[0]) for time, value in ((0, one), (65535, other))]
+        rows = [(time, *codec.rotation_codes_of(value[None])[0]) for time, value in ((0, one), (65535, other))]
         data = made.header() + made.joint(b"mHead", rotation=made.keys(*rows)) + made.ending()
-        document = reader.read(data)
-        keys = curves.rotation_keys(document, document.joints[0])
+        document = codec.read(data)
+        keys = animation_keys.rotation_keys(document, document.joints[0])
         assert len(keys.times) == count
         cosine = -float(one @ other)
         angle = math.acos(cosine)
@@ -421,13 +422,13 @@ def test_wide_turns_between_opposite_signs_keep_their_speed() -> None:
             [(math.sin((1 - s) * angle) * one - math.sin(s * angle) * other) / math.sin(angle) for s in shares]
         )
         shown = clips.values_at(keys, shares * 2.0)
-        assert np.degrees(reduction.distances(shown, viewer)).max() < 1.1
+        assert np.degrees(animation_keys.distances(shown, viewer)).max() < 1.1
 
 
 def test_attachment_points_on_the_screen_are_joints() -> None:
     turn = made.keys((0, made.ZERO, made.ZERO, made.ZERO))
     rows = made.joint(b"Center 2", rotation=turn) + made.joint(b"mHead", rotation=turn)
-    document = reader.read(made.header(joints=2) + rows + made.ending())
+    document = codec.read(made.header(joints=2) + rows + made.ending())
     assert not SECOND_LIFE_ANIMATION.check(document)
     scene = SECOND_LIFE_ANIMATION.to_scene(document, "screen")
     assert [text for text in scene.warnings if "on the screen" in text and "Center 2" in text]
@@ -440,13 +441,13 @@ def test_frame_rate_of_keys(frames: tuple[float, ...], rate: float) -> None:
     """Times in tenths of a second of an animation of 0.9 s."""
     rows = [(round(frame / 9 * 65535), made.ZERO, made.ZERO, made.ZERO) for frame in frames]
     data = made.header(duration=0.9) + made.joint(b"mHead", rotation=made.keys(*rows)) + made.ending()
-    assert curves.frame_rate(reader.read(data)) == rate
+    assert animation_keys.frame_rate(codec.read(data)) == rate
 
 
 def test_times_of_the_old_version_have_a_limit() -> None:
     rows = made.keys((0, 0, 0, 0), (3e38, 0, 0, 90), kind="4f")
-    document = reader.read(made.header(version=(0, 1)) + made.joint(b"mHead", rotation=rows) + made.ending())
-    assert curves.rotation_keys(document, document.joints[0]).times.tolist() == [0.0, 1e6]
+    document = codec.read(made.header(version=(0, 1)) + made.joint(b"mHead", rotation=rows) + made.ending())
+    assert animation_keys.rotation_keys(document, document.joints[0]).times.tolist() == [0.0, 1e6]
 
 
 @pytest.mark.parametrize("frames", [b"inf", b"nan", b"1e999", b"2.5", b"0", b"-1"])

@@ -1,4 +1,4 @@
-"""Document <-> Scene (animation format page, sections 5 and 10): the avatar and one clip on it, no nodes."""
+"""Document <-> Scene (animation format page, sections 5 and 10): the avatar and one clip of keys on it, no nodes."""
 
 from __future__ import annotations
 
@@ -13,17 +13,117 @@ from ...core.capabilities import length_refusal
 from ...core.errors import ExportError
 from ...core.messages import Named, Text, counted, listed
 from ...core.options import resolve
-from ...core.scene import Clip, Keys, Playback, Scene, Skeleton
+from ...core.scene import Clip, Keys, KeyTrack, Playback, Scene, Skeleton
 from ...passes.clips import DEFAULT_RATE, clip_parts, values_at, with_frames
 from ..avatar import joints as avatar_joints
-from ..avatar.avatar_motion import AvatarMotion, motion_of
-from . import document_builder, export_findings, reader, writer
+from ..avatar import skeletons
+from ..models import space
+from . import codec, document_builder
+from . import keys as animation_keys
 from .checks import unusable_constraints
-from .document import FORMAT, MOST_CONSTRAINTS, JointKeys, SecondLifeAnimation, decode_text
-from .keys import codes, curves, missing_parents, reduction
-from .keys.edited_keys import edited_joints
-from .options import EXPORT_OPTIONS, FIT, LONGEST, POSITIONS, PRIORITY, REDUCE
-from .scene_builder import scene_of
+from .codec import FORMAT, MOST_CONSTRAINTS, JointKeys, SecondLifeAnimation, decode_text
+from .format import EXPORT_OPTIONS, FIT, LONGEST, POSITIONS, PRIORITY, REDUCE
+from .keys import edited_joints
+from .motion import AvatarMotion, motion_of
+
+
+def facts(document: SecondLifeAnimation) -> dict[str, Any]:
+    """Return counts of the stored data; ``warnings`` lists unusual content."""
+    priorities = sorted({joint.priority for joint in document.joints})
+    return {
+        "version": ".".join(map(str, document.version)),
+        "bones": len(document.joints),
+        "clips": [
+            {
+                "name": "",
+                "kind": "bone",
+                "frames": 0,
+                "fps": animation_keys.frame_rate(document),
+                "seconds": round(document.duration, 6),
+                "rotation_keys": sum(len(joint.rotation) for joint in document.joints),
+                "position_keys": sum(len(joint.position) for joint in document.joints),
+            }
+        ],
+        "priority": document.base_priority,
+        "joint_priorities": priorities,
+        "loop": [round(document.loop_in, 6), round(document.loop_out, 6)] if document.loop else None,
+        "ease": [round(document.ease_in, 6), round(document.ease_out, 6)],
+        "hand_pose": document.hand_pose,
+        "emote": decode_text(document.emote),
+        "constraints": len(document.constraints),
+        "warnings": list(document.warnings),
+    }
+
+
+def scene_of(document: SecondLifeAnimation, name: str) -> Scene:
+    """Map an animation to Blender's space: the standard avatar, and a clip with keys for each joint that has some."""
+    scene = Scene(name, warnings=list(document.warnings))
+    joints = document.known_joints()
+    unknown = list(dict.fromkeys(decode_text(joint.name) for joint in document.joints if not joint.known))
+    on_screen = [name for name in unknown if name in avatar_joints.screen_attachments()]
+    scene.report.loss_of(
+        "screen-attachments-not-shown",
+        "{} kept for the export, but not shown: {}",
+        on_screen,
+        "attachment point on the screen is",
+        "attachment points on the screen are",
+    )
+    unknown = [name for name in unknown if name not in on_screen]
+    template = "{} not in the avatar and left out: {}"
+    scene.report.loss_of("unknown-joints-left-out", template, unknown, "joint is", "joints are")
+    kinds = {avatar_joints.table()[joint].kind for joint in joints}
+    skeleton = skeletons.avatar_skeleton(
+        with_collision_volumes="collision_volume" in kinds, with_attachments="attachment" in kinds
+    )
+    scene.skeletons.append(skeleton)
+    place = {joint.name: number for number, joint in enumerate(skeleton.joints)}
+    clip = Clip(name, 0.0, 0, duration=document.duration, playback=_playback(document, joints))
+    clip.time_step = animation_keys.time_tolerance(document.duration)
+    clip.key_rate = animation_keys.frame_rate(document)
+    clip.original = codec.write(document)
+    for joint, keys in joints.items():
+        track = KeyTrack(place[joint], 0, _positions(document, keys), _rotations(document, keys))
+        track.is_offset = joint == avatar_joints.ROOT
+        if track.translation is not None or track.rotation is not None:
+            clip.keys.append(track)
+    scene.clips.append(clip)
+    if not clip.keys:
+        scene.report.loss("no-action", "It has no keys of joints of the avatar, so there is no action")
+    if len(document.constraints):
+        number = counted(len(document.constraints), "constraint is", "constraints are")
+        scene.report.loss("constraints-not-shown", "{} kept for the export, but not shown", number)
+    return scene
+
+
+def _rotations(document: SecondLifeAnimation, keys: JointKeys) -> Keys | None:
+    if not len(keys.rotation):
+        return None
+    curve = animation_keys.rotation_keys(document, keys)
+    values = curve.values.copy()
+    values[:, 1:] = values[:, 1:] @ space.TO_BLENDER[:3, :3].T
+    return Keys(curve.times, values)
+
+
+def _positions(document: SecondLifeAnimation, keys: JointKeys) -> Keys | None:
+    if not len(keys.position):
+        return None
+    curve = animation_keys.position_keys(document, keys)
+    return Keys(curve.times, curve.values @ space.TO_BLENDER[:3, :3].T)
+
+
+def _playback(document: SecondLifeAnimation, joints: dict[str, JointKeys]) -> Playback:
+    return Playback(
+        bool(document.loop),
+        document.loop_in,
+        document.loop_out,
+        document.ease_in,
+        document.ease_out,
+        document.base_priority,
+        {name: keys.priority for name, keys in joints.items() if keys.priority != document.base_priority},
+        document.hand_pose,
+        decode_text(document.emote),
+    )
+
 
 _DEFAULT = Playback(priority=3, ease_in=0.3, ease_out=0.3, hand_pose=1)
 
@@ -57,13 +157,13 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Second
         )
         raise ExportError(*((several, scene.name, len(parts)) if parts else (none, scene.name)))
     skeleton, clip = parts[0].skeletons[0], parts[0].clips[0]
-    original = reader.read(clip.original) if clip.original else None
+    original = codec.read(clip.original) if clip.original else None
     if clip.keys and original is not None:
         return _as_read(original, chosen)
     if clip.keys:
         clip = with_frames(parts[0]).clips[0]
     document = _from_samples(clip, skeleton, original, chosen, scene)
-    if clip.original and writer.write(document) == clip.original:
+    if clip.original and codec.write(document) == clip.original:
         scene.format = FORMAT  # an imported file may break rules and still be written again
     elif original is not None:
         _drop_unknown_joints(document, scene)
@@ -142,8 +242,8 @@ def _repair_times(document: SecondLifeAnimation) -> None:
 
 def _coded(curve: Keys, duration: float) -> npt.NDArray[np.uint16]:
     """Return the codes of a curve's keys, (n, 4)."""
-    time_codes = codes.time_codes_of(curve.times, duration)
-    return np.column_stack((time_codes, codes.encode_values(curve.values))).astype(np.uint16)
+    time_codes = codec.time_codes_of(curve.times, duration)
+    return np.column_stack((time_codes, codec.encode_values(curve.values))).astype(np.uint16)
 
 
 def _with_codes(document: SecondLifeAnimation) -> SecondLifeAnimation:
@@ -152,8 +252,8 @@ def _with_codes(document: SecondLifeAnimation) -> SecondLifeAnimation:
         JointKeys(
             joint.name,
             joint.priority,
-            _coded(curves.rotation_keys(document, joint), document.duration),
-            _coded(curves.position_keys(document, joint), document.duration),
+            _coded(animation_keys.rotation_keys(document, joint), document.duration),
+            _coded(animation_keys.position_keys(document, joint), document.duration),
         )
         for joint in document.joints
     ]
@@ -170,19 +270,19 @@ def _from_samples(
     """Encode samples with as few keys as possible; joints unchanged since the import keep the keys of their file."""
     motion = motion_of(skeleton, clip, fit=FIT.flag(chosen))
     if not clip.is_pose:
-        export_findings.warn_of_unknown_bones(clip, skeleton, motion, scene)
-    export_findings.warn_of_scale(clip, skeleton, motion, scene)
+        document_builder.warn_of_unknown_bones(clip, skeleton, motion, scene)
+    document_builder.warn_of_scale(clip, skeleton, motion, scene)
     if not motion.names or not len(motion.times):
         raise ExportError("'{}' animates no joint of the avatar", clip.name)
     duration = _duration(clip, motion, original)
     document = _header(clip, duration, chosen)
-    if original is None or abs(original.duration - duration) > curves.time_tolerance(original.duration):
+    if original is None or abs(original.duration - duration) > animation_keys.time_tolerance(original.duration):
         _repair_times(document)
     kept: list[JointKeys] = []
     if original is not None:
         original = original if original.has_codes else _with_codes(original)
         _keep_header(document, original)
-        motion = missing_parents.restore_missing_parents(motion, original, skeleton, clip.fps)
+        motion = animation_keys.restore_missing_parents(motion, original, skeleton, clip.fps)
         kept = _kept_joints(original, document, motion, skeleton, clip.fps)
         _update_priorities(kept, original.base_priority, document.base_priority, clip.playback)
     known = {joint.known for joint in kept if joint.key_count}
@@ -191,14 +291,14 @@ def _from_samples(
     moved = [motion.names[number] for number in changed if motion.has_position[number]]
     positioned = [motion.names[number] in with_positions.intersection(moved) for number in changed]
     if not motion.is_other_rig:
-        export_findings.warn_of_moved_joints([name for name in moved if name not in with_positions], scene)
+        document_builder.warn_of_moved_joints([name for name in moved if name not in with_positions], scene)
     if not changed:
         document.joints = kept
-        export_findings.add_notes(document, motion, clip, scene)
+        document_builder.add_notes(document, motion, clip, scene)
         return document
     some = motion.part(changed)
-    export_findings.refuse_far(some, positioned, clip)
-    export_findings.note_keys_between_frames(original, set(some.names), clip, scene)
+    document_builder.refuse_far(some, positioned, clip)
+    document_builder.note_keys_between_frames(original, set(some.names), clip, scene)
     given = (clip.playback or _DEFAULT).joint_priorities
     names = {name: (name, bone) for name, bone in motion.bones.items()}
     priorities = {name: given[key] for name, keys in names.items() for key in keys if key in given}
@@ -206,7 +306,7 @@ def _from_samples(
     settings = document_builder.KeySettings(positioned, kept, priorities, edited, reduce=REDUCE.flag(chosen))
     result = document_builder.add_reduced_joints(document, some, settings)
     scene.report.note("keys-reduced", "{}", result, item=Text("'{}'", Named("animation", clip.name)))
-    export_findings.add_notes(document, motion, clip, scene)
+    document_builder.add_notes(document, motion, clip, scene)
     return document
 
 
@@ -226,7 +326,7 @@ def _duration(clip: Clip, motion: AvatarMotion, original: SecondLifeAnimation | 
     the length of a frame, since viewers end an animation without length at once.
     """
     duration = clip.duration or (float(motion.times[-1]) if len(motion.times) else 0.0)
-    if original is not None and abs(duration - original.duration) <= curves.time_tolerance(original.duration):
+    if original is not None and abs(duration - original.duration) <= animation_keys.time_tolerance(original.duration):
         return original.duration
     duration = duration or 1 / (clip.fps or DEFAULT_RATE)
     if duration > LONGEST:
@@ -269,7 +369,9 @@ def _kept_joints(
     """
     there = {avatar_joints.canonical(joint.name) for joint in skeleton.joints}
     place = {name: number for number, name in enumerate(motion.names)}
-    is_same_length = abs(original.duration - document.duration) <= max(1e-4, curves.time_tolerance(original.duration))
+    is_same_length = abs(original.duration - document.duration) <= max(
+        1e-4, animation_keys.time_tolerance(original.duration)
+    )
     if is_same_length:
         document.duration = original.duration
     kept = []
@@ -292,10 +394,14 @@ def _is_unchanged(
 ) -> bool:
     """Return whether the samples of a joint are those of the original keys, as Blender shows them."""
     if len(joint.rotation):
-        wanted = values_at(curves.snap_to_frames(curves.rotation_keys(original, joint), original, fps), motion.times)
-        if reduction.distances(wanted, motion.rotation[number]).max() > curves.UNCHANGED:
+        wanted = values_at(
+            animation_keys.snap_to_frames(animation_keys.rotation_keys(original, joint), original, fps), motion.times
+        )
+        if animation_keys.distances(wanted, motion.rotation[number]).max() > animation_keys.UNCHANGED:
             return False
     if len(joint.position):
-        wanted = values_at(curves.snap_to_frames(curves.position_keys(original, joint), original, fps), motion.times)
-        return bool(reduction.distances(wanted, motion.position[number]).max() <= curves.UNCHANGED)
+        wanted = values_at(
+            animation_keys.snap_to_frames(animation_keys.position_keys(original, joint), original, fps), motion.times
+        )
+        return bool(animation_keys.distances(wanted, motion.position[number]).max() <= animation_keys.UNCHANGED)
     return not motion.has_position[number]

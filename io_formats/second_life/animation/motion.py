@@ -18,8 +18,8 @@ from ...geometry.transforms import (
     rotation_matrices,
 )
 from ...passes.clips import DEFAULT_RATE
-from . import avatar_fit, joints
-from .other_rigs import RigJoints, bones_to_next, rig_joints
+from ..avatar import avatar_fit, joints
+from ..avatar.other_rigs import RigJoints, bones_to_next, rig_joints
 
 Floats = npt.NDArray[np.float64]
 

@@ -1,0 +1,119 @@
+"""Second Life Animation: names, capabilities, options, and recognition by plausible values (format page, section 1)."""
+
+from __future__ import annotations
+
+import math
+import struct
+
+from ...core.capabilities import Capabilities
+from ...core.format import FileFormat, modules_of
+from ...core.options import Choice, Option
+from ...core.recognition import Match, NearMiss
+from ..options import _knows_joint
+
+LONGEST = 60.0
+"""Length in seconds above which the viewer refuses an animation."""
+
+PRIORITY = Option(
+    name="animation_priority",
+    default="ACTION",
+    label="Priority",
+    description="Which animation moves a joint if several play: the one of the highest priority",
+    section="Animation",
+    choices=(
+        Choice("ACTION", "As in the Action", "The priority stored with the action; 3 if it has none"),
+        *(
+            Choice(str(number), str(number), said)
+            for number, said in enumerate(
+                (
+                    "Idle movements",
+                    "Low",
+                    "Walking and running in many sets",
+                    "Gestures and dances",
+                    "Most poses",
+                    "Above what the upload window of the viewer offers for .bvh",
+                    "The highest",
+                )
+            )
+        ),
+    ),
+)
+POSITIONS = Option(
+    name="use_positions",
+    default=False,
+    label="Positions",
+    description="Also store positions of joints other than the pelvis. They deform avatars whose bodies have joint "
+    "positions of their own, even after the animation has stopped",
+    section="Animation",
+)
+FIT = Option(
+    name="use_avatar_proportions",
+    default=True,
+    label="Fit Pelvis",
+    description="Scale the movement of the pelvis by the length of the legs, so that the feet of the standard avatar "
+    "stay on the ground",
+    section="Animation",
+)
+REDUCE = Option(
+    name="use_key_reduction",
+    default=True,
+    label="Reduce Keys",
+    description="Leave out keys that follow from others within 0.1° and 1 mm",
+    section="Animation",
+)
+
+EXPORT_OPTIONS: tuple[Option, ...] = (PRIORITY, POSITIONS, FIT, REDUCE)
+
+
+_VERSIONS = (b"\x01\x00\x00\x00", b"\x00\x00\x01\x00")
+_LONGEST = 3600.0
+"""Largest duration in seconds that is plausible. Viewers refuse more than 60 s, which the checks report."""
+_MOST_LETTERS = 256
+"""Largest plausible length of the name of an emote or a joint, in bytes."""
+
+
+def sniff(head: bytes, size: int) -> Match | NearMiss:
+    """Return whether the file starts with the header of an animation and the name of a joint.
+
+    For an animation that is cut off within its header, or has an implausible one, the result is a NearMiss.
+    """
+    if _is_plausible(head, "<ffiffIix"):
+        return Match.LENGTH
+    return NearMiss("This is a Second Life animation") if _is_plausible(head, "<ff") else Match.NONE
+
+
+def _is_plausible(head: bytes, layout: str) -> bool:
+    """Return whether version, priority, duration and the values after the emote's name are plausible.
+
+    ``layout`` is the ``struct`` format of these last values.
+    """
+    if len(head) < 12 or head[:4] not in _VERSIONS:
+        return False
+    priority, duration = struct.unpack_from("<if", head, 4)
+    end = head.find(b"\0", 12) + 1
+    if not (-1 <= priority <= 100 and 0 <= duration <= _LONGEST and 0 < end <= 13 + _MOST_LETTERS):
+        return False
+    if end + struct.calcsize(layout) > len(head):
+        return False
+    loop_in, loop_out, *others = struct.unpack_from(layout, head, end)
+    times = (loop_in, loop_out, *others[1:3])
+    joints = others[-1] if others else 1
+    return all(math.isfinite(time) and abs(time) <= _LONGEST for time in times) and -1 <= joints <= 10_000
+
+
+_ANIMATION = Capabilities(
+    meshes=False,
+    skeletons=True,
+    joint_clips=True,
+    keyed_clips=True,
+    longest_clip=LONGEST,
+    knows_joint=_knows_joint,
+)
+SECOND_LIFE_ANIMATION = FileFormat(
+    name="second_life_animation",
+    label="Second Life Animation",
+    extensions=(".anim",),
+    capabilities=_ANIMATION,
+    modules=modules_of(__package__),
+    export_options=EXPORT_OPTIONS,
+)
