@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from ..core.capabilities import Capabilities
 from ..core.format import Family, FileFormat, modules_of
-from .animation.format import _ANIMATION, SECOND_LIFE_ANIMATION
+from .animation.format import SECOND_LIFE_ANIMATION
 from .archive import options as archive_options
 from .asset.format import SECOND_LIFE_MESH
 from .bundle.format import SECOND_LIFE_BUNDLE
+from .bvh.format import SECOND_LIFE_BVH
 from .collada.format import SECOND_LIFE_COLLADA
 from .options import VIEWER_FOLDER
 from .request.format import SECOND_LIFE_REQUEST
@@ -19,16 +20,6 @@ from .upload_set.format import SECOND_LIFE_UPLOAD
 if TYPE_CHECKING:
     from ..core.body_shapes import BodyShapes
 
-
-SECOND_LIFE_BVH = FileFormat(
-    name="second_life_bvh",
-    label="Second Life BVH",
-    extensions=(".bvh",),
-    capabilities=_ANIMATION,
-    modules=modules_of(f"{__package__}.motion_text"),
-    ambiguous=(".bvh",),
-    is_dropped=False,
-)
 
 OPENSIM_ARCHIVE = FileFormat(
     name="opensim_archive",

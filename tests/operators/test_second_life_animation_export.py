@@ -12,7 +12,7 @@ import pytest
 import second_life_player as player
 from meshferry.io_formats.second_life.animation import codec
 from meshferry.io_formats.second_life.animation.format import SECOND_LIFE_ANIMATION
-from meshferry.io_formats.second_life.formats import SECOND_LIFE_BVH
+from meshferry.io_formats.second_life.bvh.format import SECOND_LIFE_BVH
 from meshferry.operators.families.second_life.animation import draw_animation
 from second_life_models import Drawn, panel_context
 from test_second_life_retarget import mixamo

@@ -189,7 +189,7 @@ def exported(bpy: Any, folder: Path, name: str = "second_life_anim", **options: 
 
 def frames(bpy: Any, folder: Path) -> Any:
     """Return the values of a .bvh file: inches and degrees."""
-    from meshferry.io_formats.second_life.formats import SECOND_LIFE_BVH
+    from meshferry.io_formats.second_life.bvh.format import SECOND_LIFE_BVH
 
     return SECOND_LIFE_BVH.read(exported(bpy, folder, "second_life_bvh")).frames
 

@@ -27,7 +27,7 @@ from ....io_formats.second_life.animation.format import SECOND_LIFE_ANIMATION
 from ....io_formats.second_life.asset.format import SECOND_LIFE_MESH
 from ....io_formats.second_life.asset.rules import MOST_TRIANGLES
 from ....io_formats.second_life.bundle.format import SECOND_LIFE_BUNDLE
-from ....io_formats.second_life.formats import SECOND_LIFE_BVH
+from ....io_formats.second_life.bvh.format import SECOND_LIFE_BVH
 from ....io_formats.second_life.models.models import Model, mesh_count, models_of
 from ....io_formats.second_life.request.format import SECOND_LIFE_REQUEST
 from ....io_formats.second_life.upload_set.codec import chosen_file, pbr_names

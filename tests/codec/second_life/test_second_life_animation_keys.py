@@ -16,7 +16,7 @@ from meshferry.io_formats.second_life.animation import keys as animation_keys
 from meshferry.io_formats.second_life.animation.codec import JointKeys, SecondLifeAnimation
 from meshferry.io_formats.second_life.animation.format import SECOND_LIFE_ANIMATION
 from meshferry.io_formats.second_life.animation.motion import AvatarMotion
-from meshferry.io_formats.second_life.formats import SECOND_LIFE_BVH
+from meshferry.io_formats.second_life.bvh.format import SECOND_LIFE_BVH
 from meshfuzz import second_life_animation_seeds as made
 
 Array = Any

@@ -21,7 +21,7 @@ from meshferry.io_formats.second_life.animation import codec, document_builder
 from meshferry.io_formats.second_life.animation import keys as animation_keys
 from meshferry.io_formats.second_life.animation.codec import SecondLifeAnimation
 from meshferry.io_formats.second_life.animation.format import SECOND_LIFE_ANIMATION
-from meshferry.io_formats.second_life.formats import SECOND_LIFE_BVH
+from meshferry.io_formats.second_life.bvh.format import SECOND_LIFE_BVH
 from meshferry.io_formats.unigine.animation.format import UNIGINE_ANIMATION
 from meshfuzz import second_life_animation_seeds as made
 
@@ -390,9 +390,9 @@ def test_far_joints_are_refused_by_name_and_time() -> None:
 
 def test_bvh_of_other_figures_is_not_recognised() -> None:
     from meshferry.io_formats.second_life.avatar import joints
-    from meshferry.io_formats.second_life.motion_text import sniffing
+    from meshferry.io_formats.second_life.bvh import format as bvh_format
 
-    assert set(sniffing.ROOTS) == {joints.ROOT, *joints.table()[joints.ROOT].aliases}
+    assert set(bvh_format.ROOTS) == {joints.ROOT, *joints.table()[joints.ROOT].aliases}
     assert registry.by_content(made.BVH, len(made.BVH)) is SECOND_LIFE_BVH
     data = made.BVH.replace(b"ROOT hip", b"ROOT Hips")
     with pytest.raises(FormatError, match=r"its root is 'Hips', not 'hip'; .*Motion Capture"):

@@ -13,7 +13,7 @@ import pytest
 from meshferry.io_formats.core.scene import Clip, Joint, Scene, Skeleton, TransformTrack
 from meshferry.io_formats.second_life.animation.codec import SecondLifeAnimation
 from meshferry.io_formats.second_life.animation.format import SECOND_LIFE_ANIMATION
-from meshferry.io_formats.second_life.formats import SECOND_LIFE_BVH
+from meshferry.io_formats.second_life.bvh.format import SECOND_LIFE_BVH
 from meshferry.io_formats.unigine.animation.format import UNIGINE_ANIMATION
 
 Array = Any

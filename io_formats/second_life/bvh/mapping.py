@@ -1,4 +1,4 @@
-"""BVH <-> Scene (animation format page, sections 7.2 and 7.3): the avatar and one clip on it, no nodes."""
+"""BVH <-> Scene (animation format page, sections 7.2 and 7.3): the avatar and one clip on it; facts and checks."""
 
 from __future__ import annotations
 
@@ -11,9 +11,17 @@ import numpy as np
 
 from ...core.capabilities import length_refusal
 from ...core.errors import ExportError, UnsupportedFormatError
-from ...core.messages import Text, counted, listed, of_kind
+from ...core.messages import Message, Text, counted, error, listed, of_kind
 from ...core.scene import Clip, Keys, KeyTrack, Playback, Scene
-from ...geometry.transforms import continuous_rotations, euler_matrices
+from ...geometry.transforms import (
+    continuous_rotations,
+    euler_matrices,
+    inverse_rotations,
+    matrices_to_quaternions,
+    rotate,
+    rotation_matrices,
+    rotation_product,
+)
 from ...passes.clips import DEFAULT_RATE, clip_parts, values_at, with_frames
 from ..animation import document_builder as animation_document_builder
 from ..animation.codec import FARTHEST, Floats
@@ -22,9 +30,60 @@ from ..animation.motion import AvatarMotion, motion_of
 from ..avatar import joints as avatar_joints
 from ..avatar import skeletons
 from ..models import space
-from . import motion
-from .document import Bvh, BvhJoint
-from .sniffing import ADVICE
+from .codec import Bvh, BvhJoint
+from .format import ADVICE
+
+
+def check(document: Bvh) -> list[Message]:
+    """Return an error for a file that is too long. The reader checks the other rules."""
+    duration = max(len(document.frames) - 2, 1) * document.frame_time
+    if duration > LONGEST:
+        template = "it is {:.1f} s long; viewers take up to {:.0f} s"
+        return [error("animation-too-long", template, duration, LONGEST, item=Text("The animation"))]
+    return []
+
+
+def facts(document: Bvh) -> dict[str, Any]:
+    """Count the stored data."""
+    frames = len(document.frames)
+    return {
+        "bones": len(document.joints),
+        "clips": [{"name": "", "kind": "bone", "frames": frames, "fps": round(1 / document.frame_time, 6)}],
+    }
+
+
+INCH = 0.02540005
+"""Metres in an inch, with the viewer's rounded value."""
+TO_AVATAR = np.array([[0, 0, 1], [1, 0, 0], [0, 1, 0]], np.float64)
+"""From the axes of a BVH file (Y up, Z forward, X to the left) to those of the avatar."""
+
+
+def joint_motion(document: Bvh, number: int) -> tuple[Floats, Floats | None]:
+    """Return a joint's rotations (F, 4; w, x, y, z) in avatar axes and positions (F, 3) in metres, frame 0 included."""
+    joint, values = document.joints[number], document.channels(number)
+    turned = TO_AVATAR @ euler_matrices(values[:, -3:], joint.order) @ TO_AVATAR.T
+    rotation = matrices_to_quaternions(turned)
+    position = values[:, :3] @ TO_AVATAR.T * INCH if joint.has_position else None
+    return rotation, position
+
+
+def relative_to_first(rotation: Floats, position: Floats | None) -> tuple[Floats, Floats | None]:
+    """Return the root's motion relative to its frame 0: R0^-1 R and R0^-1 (P - P0)."""
+    back = inverse_rotations(rotation[:1])
+    turned = rotation_product(back, rotation)
+    turned[turned[:, 0] < 0] *= -1
+    return turned, None if position is None else rotate(back, position - position[0])
+
+
+def angles_of(rotation: Floats) -> Floats:
+    """Return the angles (F, 3) in degrees, about Z, X and Y, of rotations (F, 4) in avatar axes."""
+    m = TO_AVATAR.T @ rotation_matrices(rotation) @ TO_AVATAR
+    about_x = np.arcsin(np.clip(m[:, 2, 1], -1, 1))
+    locked = np.abs(m[:, 2, 1]) > 1 - 1e-9
+    about_z = np.where(locked, np.arctan2(m[:, 1, 0], m[:, 0, 0]), np.arctan2(-m[:, 0, 1], m[:, 1, 1]))
+    about_y = np.where(locked, 0.0, np.arctan2(-m[:, 2, 0], m[:, 2, 2]))
+    return np.asarray(np.degrees(np.stack((about_z, about_x, about_y), axis=1)))
+
 
 _TURNED = 1e-3
 """Tolerance for changes of a joint's axes, and of its position in inches. The viewer leaves out a joint that changes
@@ -69,10 +128,10 @@ def to_scene(document: Bvh, name: str, options: Mapping[str, Any] | None = None)
     clip.keys = []
     far = []
     for number, known in played_joints.items():
-        rotation, position = motion.joint_motion(document, number)
+        rotation, position = joint_motion(document, number)
         is_root = document.joints[number].parent < 0
         if is_root:
-            rotation, position = motion.relative_to_first(rotation, position)
+            rotation, position = relative_to_first(rotation, position)
         track = KeyTrack(place[known], 0, is_offset=is_root)
         track.rotation = Keys(times, _to_blender(continuous_rotations(rotation[played])))
         if position is not None:
@@ -234,7 +293,7 @@ def _document(moved: AvatarMotion, bones: list[str], frame_time: float) -> Bvh:
     joints, columns = [], []
     for name in order:
         is_root = name == avatar_joints.ROOT
-        offset = tuple((np.array(table[name].position) @ motion.TO_AVATAR / motion.INCH).tolist())
+        offset = tuple((np.array(table[name].position) @ TO_AVATAR / INCH).tolist())
         joints.append(BvhJoint(name, index.get(table[name].parent, -1), offset, is_root))
         number = moved.names.index(name) if name in bones else -1
         if is_root:
@@ -247,7 +306,7 @@ def _root_position(moved: AvatarMotion, number: int, count: int) -> Floats:
     """Return the root's position (F + 1, 3) in inches: 0 in the reference frame."""
     found = np.zeros((count + 1, 3))
     if number >= 0:
-        found[1:] = moved.position[number] @ motion.TO_AVATAR / motion.INCH
+        found[1:] = moved.position[number] @ TO_AVATAR / INCH
         found[1:, 1] += 0.0 if np.abs(found).max() > _TURNED else _REFERENCE_OFFSET
     return found
 
@@ -259,7 +318,7 @@ def _angles(moved: AvatarMotion, number: int, count: int, *, is_root: bool) -> F
     """
     found = np.zeros((count + 1, 3))
     if number >= 0:
-        found[1:] = motion.angles_of(moved.rotation[number])
+        found[1:] = angles_of(moved.rotation[number])
         if not is_root:
             found[0] = found[1] + _REFERENCE_TURN
     return found

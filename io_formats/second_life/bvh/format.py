@@ -1,11 +1,24 @@
-"""Recognise a BVH file of the avatar by its first word and the name of its root."""
+"""Second Life BVH: names, capabilities, and recognition by the first word and the name of the root."""
 
 from __future__ import annotations
 
 import re
 
+from ...core.format import FileFormat, modules_of
 from ...core.messages import Text
 from ...core.recognition import Match, NearMiss
+from ..animation.format import _ANIMATION
+
+SECOND_LIFE_BVH = FileFormat(
+    name="second_life_bvh",
+    label="Second Life BVH",
+    extensions=(".bvh",),
+    capabilities=_ANIMATION,
+    modules=modules_of(__package__),
+    ambiguous=(".bvh",),
+    is_dropped=False,
+)
+
 
 ROOTS = ("mPelvis", "hip", "avatar_mPelvis")
 """Names of the avatar's pelvis, one of which the viewer's uploader requires for the root."""

@@ -1,14 +1,85 @@
-"""Text -> document (animation format page, section 7.1)."""
+"""Text <-> document of a BVH file (animation format page, sections 7.1 and 7.3)."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from ...core.errors import FormatError
 from ...core.messages import Text
-from . import writer
-from .document import Bvh, BvhJoint
+
+
+@dataclass
+class BvhJoint:
+    """A joint of the hierarchy."""
+
+    name: str
+    parent: int
+    """Index of its parent, which comes before it; -1 for the root."""
+    offset: tuple[float, float, float]
+    """In inches, in the axes of the file; the viewer ignores it."""
+    has_position: bool
+    """Whether its first three channels are a position, whatever their names are; there are then six channels."""
+    order: str = "ZXY"
+    """Axes of the three rotations as listed in the file; the first is the outermost."""
+
+    @property
+    def channel_count(self) -> int:
+        return 6 if self.has_position else 3
+
+
+@dataclass
+class Bvh:
+    """A BVH file: its joints and frames."""
+
+    joints: list[BvhJoint] = field(default_factory=list)
+    frame_time: float = 1 / 30
+    """Seconds."""
+    frames: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))
+    """(F, n) numbers, in the order of the joints and their channels: inches and degrees."""
+
+    def channels(self, number: int) -> npt.NDArray[np.float64]:
+        """Return the numbers of a joint, (F, 3) or (F, 6)."""
+        first = sum(joint.channel_count for joint in self.joints[:number])
+        return self.frames[:, first : first + self.joints[number].channel_count]
+
+
+_POSITION = "Xposition Yposition Zposition "
+_END = ("End Site", "{", "\tOFFSET 0.000000 0.000000 0.000000", "}")
+
+
+def write(document: Bvh) -> bytes:
+    """Encode a BVH file: tabs, six decimals, line ends as on Linux."""
+    lines = ["HIERARCHY"]
+    depth_of: list[int] = []
+    open_joints: list[int] = []
+    has_children = {joint.parent for joint in document.joints}
+    for number, joint in enumerate(document.joints):
+        while open_joints and open_joints[-1] != joint.parent:
+            open_joints.pop()
+            lines.append("\t" * len(open_joints) + "}")
+        depth = len(open_joints)
+        depth_of.append(depth)
+        indent, inner = "\t" * depth, "\t" * (depth + 1)
+        lines += [
+            f"{indent}{'JOINT' if depth else 'ROOT'} {joint.name}",
+            f"{indent}{{",
+            f"{inner}OFFSET {' '.join(f'{value:.6f}' for value in joint.offset)}",
+            f"{inner}CHANNELS {joint.channel_count} {_POSITION if joint.has_position else ''}"
+            + " ".join(f"{axis}rotation" for axis in joint.order),
+        ]
+        open_joints.append(number)
+        if number not in has_children:
+            lines += [inner + line for line in _END]
+    lines += ["\t" * depth + "}" for depth in range(len(open_joints) - 1, -1, -1)]
+    # With six decimals, 60 s at 24 frames per second would be 60.0005 s, which viewers refuse.
+    lines += ["MOTION", f"Frames: {len(document.frames)}", f"Frame Time: {document.frame_time:.12f}"]
+    row = " ".join(["%.6f"] * document.frames.shape[1])
+    lines += [row % tuple(frame) for frame in np.asarray(document.frames).tolist()]
+    return ("\n".join(lines) + "\n").encode("utf-8")
+
 
 _MOST_JOINTS = 1000
 _DEEPEST = 200
@@ -53,7 +124,7 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> Bvh:
 
 def same_content(one: bytes, other: bytes) -> bool:
     """Return whether two files have the same joints and frames."""
-    return one == other or writer.write(read(one)) == writer.write(read(other))
+    return one == other or write(read(one)) == write(read(other))
 
 
 class _Lines:

@@ -1,0 +1,1 @@
+"""BVH files of the avatar, which viewers upload as animations."""

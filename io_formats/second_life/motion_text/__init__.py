@@ -1,1 +1,0 @@
-"""BVH files as the Second Life viewer's uploader reads them."""
