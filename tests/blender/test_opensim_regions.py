@@ -21,7 +21,7 @@ from meshferry.blender_data.importing.import_options import ImportOptions
 from meshferry.blender_data.importing.import_request import ImportRequest
 from meshferry.io_formats import api
 from meshferry.io_formats.core.errors import FormatError
-from meshferry.io_formats.second_life.archive import ground
+from meshferry.io_formats.second_life.opensim import ground
 from meshfuzz import opensim_archive_seeds as made
 
 pytestmark = pytest.mark.needs_bpy

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from meshferry.cli.batch.sources import archives
 from meshferry.io_formats.core.errors import FormatError
-from meshferry.io_formats.second_life.archive import container
+from meshferry.io_formats.second_life.opensim import container
 from meshfuzz.opensim_archive_seeds import opensim_tar, v7_entry
 
 ONE = "assets/0b0c0e6a-5f3e-4a0e-9d57-1c5e5c5e5c01_mesh.llmesh"

@@ -28,7 +28,7 @@ from meshferry.io_formats.second_life.asset.format import SECOND_LIFE_MESH
 from meshferry.io_formats.second_life.bundle.format import SECOND_LIFE_BUNDLE
 from meshferry.io_formats.second_life.bvh.format import SECOND_LIFE_BVH
 from meshferry.io_formats.second_life.collada.format import SECOND_LIFE_COLLADA
-from meshferry.io_formats.second_life.formats import OPENSIM_ARCHIVE
+from meshferry.io_formats.second_life.opensim.format import OPENSIM_ARCHIVE
 from meshferry.io_formats.second_life.options import SERVER
 from meshferry.io_formats.second_life.upload_set.format import SECOND_LIFE_UPLOAD
 from meshferry.io_formats.timbermesh.model.format import TIMBERMESH

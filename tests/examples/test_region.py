@@ -18,7 +18,7 @@ from meshferry.blender_data.importing.import_options import ImportOptions
 from meshferry.blender_data.importing.import_request import ImportRequest
 from meshferry.blender_data.importing.importer import import_scene
 from meshferry.io_formats import api
-from meshferry.io_formats.second_life.formats import OPENSIM_ARCHIVE
+from meshferry.io_formats.second_life.opensim.format import OPENSIM_ARCHIVE
 
 pytestmark = pytest.mark.needs_bpy
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ....io_formats.core.errors import FormatError
 from ....io_formats.disk.file_names import file_name
-from ....io_formats.second_life.archive import container
+from ....io_formats.second_life.opensim import container as opensim_container
 from ...reporting import shortened
 
 EXTENSIONS = (".oar", ".iar")
@@ -68,14 +68,14 @@ def archive_members(
     wanted = tuple(endings)
 
     def limit_of(name: str) -> int:
-        return container.LARGEST_ASSET if name.lower().endswith(wanted) else 0
+        return opensim_container.LARGEST_ASSET if name.lower().endswith(wanted) else 0
 
     def skip(name: str, reason: str) -> None:
         if on_skip is not None and limit_of(name):
             on_skip(f"{shortened(name)} is left out: {reason}")
 
     try:
-        for name, content in container.archive_members(container.file_opener(path), limit_of, skip):
+        for name, content in opensim_container.archive_members(opensim_container.file_opener(path), limit_of, skip):
             if content is not None:
                 yield name, content
     except FormatError as problem:

@@ -13,7 +13,7 @@ from ....io_formats.second_life.asset.format import SECOND_LIFE_MESH
 from ....io_formats.second_life.bundle.format import SECOND_LIFE_BUNDLE
 from ....io_formats.second_life.bvh.format import SECOND_LIFE_BVH
 from ....io_formats.second_life.collada.format import SECOND_LIFE_COLLADA
-from ....io_formats.second_life.formats import OPENSIM_ARCHIVE
+from ....io_formats.second_life.opensim.format import OPENSIM_ARCHIVE
 from ....io_formats.second_life.shape_file.format import SECOND_LIFE_SHAPE
 from ...findings.checks import CheckScene
 from ...hooks import Hooks

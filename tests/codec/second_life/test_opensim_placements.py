@@ -15,9 +15,9 @@ from meshferry.io_formats.core.messages import Message
 from meshferry.io_formats.core.placement import Light, LightKind, Marker, ModelUse, PlacedNode
 from meshferry.io_formats.core.scene import Scene
 from meshferry.io_formats.core.shading import Channel, Opacity
-from meshferry.io_formats.second_life.archive import ground, looks, part_models, pictures, reader
-from meshferry.io_formats.second_life.archive.document import Group
-from meshferry.io_formats.second_life.formats import OPENSIM_ARCHIVE
+from meshferry.io_formats.second_life.opensim import codec, face_materials, ground, part_models
+from meshferry.io_formats.second_life.opensim.document import Group
+from meshferry.io_formats.second_life.opensim.format import OPENSIM_ARCHIVE
 from meshfuzz import opensim_archive_seeds as made
 from meshfuzz import second_life_seeds
 
@@ -27,7 +27,7 @@ CORNERS = np.array([(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)])
 
 
 def scene_of(files: dict[str, bytes], **options: Any) -> Scene:
-    document = reader.read(made.packed(("archive.xml", made.control()), *files.items()))
+    document = codec.read(made.packed(("archive.xml", made.control()), *files.items()))
     return OPENSIM_ARCHIVE.to_scene(document, "region", {**BARE, **options})
 
 
@@ -124,7 +124,7 @@ def test_equal_looks_share_a_material_named_after_the_picture() -> None:
 
 
 def test_beyond_the_largest_number_of_materials_faces_have_plain_colours(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(looks, "MOST_MATERIALS", 3)
+    monkeypatch.setattr(face_materials, "MOST_MATERIALS", 3)
     colors = [bytes((number * 9, 0, 0, 0)) for number in range(8)]
     scene = of_parts(*(made.part(entry=look(color=color, glow=b"\x80")) for color in colors))
     assert "30 faces have a plain colour" in str(messages(scene)["too-many-materials"])
@@ -133,7 +133,7 @@ def test_beyond_the_largest_number_of_materials_faces_have_plain_colours(monkeyp
 
 
 def test_beyond_the_largest_number_of_pixels_pictures_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pictures, "MOST_PIXELS", 5000)
+    monkeypatch.setattr(face_materials, "MOST_PIXELS", 5000)
     ids = [made.identity(80 + number) for number in range(3)]
     parts = [made.part(entry=look(texture=uuid_bytes(uuid))) for uuid in ids]
     scene = of_parts(*parts, assets={f"assets/{uuid}_texture.jp2": made.picture() for uuid in ids})
@@ -330,7 +330,7 @@ def test_regions_of_one_name_and_place_keep_their_own_grounds_and_collections() 
     for number, folder in enumerate(("first", "second")):
         files[f"regions/{folder}/objects/a.xml"] = made.linkset(made.part(folder))
         files[f"regions/{folder}/terrains/Same.r32"] = heights_of((number,))
-    scene = OPENSIM_ARCHIVE.to_scene(reader.read(made.packed(*files.items())), "both", {"use_water": False})
+    scene = OPENSIM_ARCHIVE.to_scene(codec.read(made.packed(*files.items())), "both", {"use_water": False})
     assert scene.placement is not None
     (part,) = scene.placement.parts
     assert [home.name for home in part.collections if home.parent < 0] == ["Same", "Same"]
@@ -353,7 +353,7 @@ def test_folders_of_an_inventory_are_not_the_collections_of_kinds() -> None:
         files[f"{path}item__{made.identity(90 + number)}.xml"] = made.item("item", made.identity(100 + number))
         entry = CLEAR if path == "inventory/" else look()
         files[f"assets/{made.identity(100 + number)}_object.xml"] = made.linkset(made.part("item", entry=entry))
-    scene = OPENSIM_ARCHIVE.to_scene(reader.read(made.packed(*files.items())), "mine", BARE)
+    scene = OPENSIM_ARCHIVE.to_scene(codec.read(made.packed(*files.items())), "mine", BARE)
     assert scene.placement is not None
     (part,) = scene.placement.parts
     assert [(home.name, home.is_hidden) for home in part.collections] == [
@@ -378,7 +378,7 @@ def test_the_ground_faces_up_and_its_cells_are_split_from_south_west_to_north_ea
 def test_an_archive_is_opened_anew_for_its_assets() -> None:
     opened = []
     data = made.FILES["region"]
-    document = reader.read(data)
+    document = codec.read(data)
     document.open = lambda: opened.append(1) or io.BytesIO(data)  # type: ignore[func-returns-value]
     OPENSIM_ARCHIVE.to_scene(document, "region", BARE)
     assert opened == [1]

@@ -15,10 +15,11 @@ import numpy as np
 import pytest
 from meshferry.io_formats.core.errors import FormatError, UnsupportedFormatError
 from meshferry.io_formats.core.recognition import Match, NearMiss
-from meshferry.io_formats.second_life.archive import checks, facts, objects, older_materials, reader, sniffing, xml_text
-from meshferry.io_formats.second_life.archive.asset_store import read_assets
-from meshferry.io_formats.second_life.archive.content_store import ContentStore
-from meshferry.io_formats.second_life.archive.document import BLANK, TRANSPARENT, Archive, Linkset, Part, TextureFace
+from meshferry.io_formats.second_life.opensim import codec, container, face_materials, mapping, object_xml
+from meshferry.io_formats.second_life.opensim import format as opensim_format
+from meshferry.io_formats.second_life.opensim.container import ContentStore
+from meshferry.io_formats.second_life.opensim.document import BLANK, TRANSPARENT, Archive, Linkset, Part, TextureFace
+from meshferry.io_formats.second_life.opensim.face_materials import read_assets
 from meshfuzz import opensim_archive_seeds as made
 
 MAPPINGS = {"default": 0, "planar": 2}
@@ -110,7 +111,7 @@ def check_ground(document: Archive, facts: list[dict[str, Any]]) -> None:
 
 
 def test_region_agrees_with_its_facts(folder: Path, expected: Any) -> None:
-    document = reader.read_path(folder / "region.oar")
+    document = codec.read_path(folder / "region.oar")
     facts = expected["region.oar"]
     (region,) = document.groups
     check_parts(region.linksets, facts["parts"], 0)
@@ -122,7 +123,7 @@ def test_region_agrees_with_its_facts(folder: Path, expected: Any) -> None:
 
 
 def test_all_assets_of_a_region_are_found_but_those_that_are_missing(folder: Path, expected: Any) -> None:
-    document = reader.read_path(folder / "region.oar")
+    document = codec.read_path(folder / "region.oar")
     facts = expected["region.oar"]
     parts = [fact for fact in facts["parts"] if fact["asset"]]
     with read_assets(document.open, {fact["asset"] for fact in parts}) as assets:
@@ -137,7 +138,7 @@ def test_all_assets_of_a_region_are_found_but_those_that_are_missing(folder: Pat
 
 
 def test_two_regions_have_their_origins_and_holes_count(folder: Path, expected: Any) -> None:
-    document = reader.read((folder / "two_regions.oar").read_bytes())
+    document = codec.read((folder / "two_regions.oar").read_bytes())
     facts = expected["two_regions.oar"]["regions"]
     assert document.version == "1.0"
     for region, fact in zip(document.groups, facts, strict=True):
@@ -149,7 +150,7 @@ def test_two_regions_have_their_origins_and_holes_count(folder: Path, expected: 
 
 
 def test_items_of_an_inventory_have_folders_and_offsets(folder: Path, expected: Any) -> None:
-    document = reader.read_path(folder / "inventory.iar")
+    document = codec.read_path(folder / "inventory.iar")
     facts = expected["inventory.iar"]["items"]
     assert document.is_inventory and not document.warnings
     items = [group for group in document.groups if group.linksets]
@@ -191,13 +192,13 @@ def test_hostile_archives_end_as_their_page_says(folder: Path, name: str) -> Non
     names, said = HOSTILE[name]
     path = folder / "hostile" / name
     if names is None:
-        for attempt in (lambda: reader.read_path(path), lambda: reader.read(path.read_bytes())):
+        for attempt in (lambda: codec.read_path(path), lambda: codec.read(path.read_bytes())):
             with pytest.raises(FormatError, match=said):
                 attempt()
         with pytest.raises(FormatError, match=name):
-            reader.read_path(path)
+            codec.read_path(path)
         return
-    document = reader.read_path(path)
+    document = codec.read_path(path)
     linksets = [linkset for group in document.groups for linkset in group.linksets]
     assert [linkset.name for linkset in linksets] == names
     if name == "nan_position.oar":
@@ -218,7 +219,7 @@ def test_claimed_sizes_take_no_memory(folder: Path, tmp_path: Path) -> None:
     for data in ((folder / "hostile/tar_10gb_claim.oar").read_bytes(), gzip.compress(claims), claims):
         path.write_bytes(data)
         tracemalloc.start()
-        for attempt in (lambda data=data: reader.read(data), lambda: reader.read_path(path)):
+        for attempt in (lambda data=data: codec.read(data), lambda: codec.read_path(path)):
             with pytest.raises(FormatError, match="cut off"):
                 attempt()
         peak = tracemalloc.get_traced_memory()[1]
@@ -227,7 +228,7 @@ def test_claimed_sizes_take_no_memory(folder: Path, tmp_path: Path) -> None:
 
 
 def region(*members: tuple[str, bytes], **settings: Any) -> Archive:
-    return reader.read(made.packed(("archive.xml", made.control()), *members), **settings)
+    return codec.read(made.packed(("archive.xml", made.control()), *members), **settings)
 
 
 def names_of(document: Archive) -> list[list[str]]:
@@ -277,7 +278,7 @@ def test_places_sizes_and_rotations_are_made_valid() -> None:
 
 
 def test_objects_beyond_the_largest_number_of_parts_are_named_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(objects, "MOST_PARTS", 5)
+    monkeypatch.setattr(object_xml, "MOST_PARTS", 5)
     three = [made.part("root"), *[made.part("child", is_root=False)] * 2]
     document = region(*((f"objects/{name}_1-1-1__{ID}1.xml", made.linkset(*three)) for name in ("a", "b", "c")))
     assert [len(linkset.parts) for linkset in document.groups[0].linksets] == [3]
@@ -361,15 +362,15 @@ def test_unreadable_objects_are_named_with_the_first_cause() -> None:
 
 
 def test_xml_of_all_objects_together_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "Allowance", lambda: xml_text.Allowance(tags=300, attributes=100))
+    monkeypatch.setattr(codec, "Allowance", lambda: container.Allowance(tags=300, attributes=100))
     shed = made.linkset(made.part("Shed"))
     attributes = b" ".join(b"b%d='x'" % number for number in range(99))
     for many in (made.linkset(*[made.part()] * 9), b"<a " + attributes + b"/>"):
         document = region(("objects/a.xml", shed), ("objects/many.xml", many), ("objects/b.xml", shed))
         assert names_of(document) == [["Shed"]]
         assert "2 unreadable objects are left out: 'many', 'b' (The XML in the archive" in document.warnings[0]
-    monkeypatch.setattr(xml_text, "_MOST_TAGS", 100)
-    monkeypatch.setattr(xml_text, "_MOST_ATTRIBUTES", 50)
+    monkeypatch.setattr(container, "_MOST_TAGS", 100)
+    monkeypatch.setattr(container, "_MOST_ATTRIBUTES", 50)
     document = region(("objects/a.xml", made.linkset(*[made.part()] * 9)), ("objects/b.xml", shed))
     assert names_of(document) == [["Shed"]] and "'a' (The XML file is too large)" in document.warnings[0]
     document = region(("objects/a.xml", b"<a " + attributes + b"/>"), ("objects/b.xml", shed))
@@ -384,7 +385,7 @@ def test_regions_without_control_file_are_placed_by_their_folders() -> None:
         ("./regions/3_2_Old_Town/terrains/Old T?wn.r32", bytes(7)),
         ("./objects/a.xml", shed),
     )
-    document = reader.read(data)
+    document = codec.read(data)
     assert [(group.name, group.origin, group.folder) for group in document.groups] == [
         ("Old T?wn", (512, 256, 0), "regions/3_2_Old_Town/"),
         ("odd", (0, 0, 0), "regions/odd/"),
@@ -399,7 +400,7 @@ def test_rows_of_regions_run_from_south_to_north() -> None:
     data = made.packed(
         ("regions/1_3_B/objects/a.xml", shed), ("archive.xml", rows), ("regions/new/objects/a.xml", shed)
     )
-    document = reader.read(data)
+    document = codec.read(data)
     assert [(group.name, group.origin, group.size) for group in document.groups] == [
         ("A", (256, 0, 0), (512, 300)),
         ("B", (0, 512, 0), (512, 300)),
@@ -411,12 +412,12 @@ def test_rows_of_regions_run_from_south_to_north() -> None:
 @pytest.mark.parametrize("version", ["2.0", "-1.0", "x.1"])
 def test_other_versions_are_refused(version: str) -> None:
     with pytest.raises(UnsupportedFormatError, match="newer"):
-        reader.read(made.packed(("archive.xml", made.control(version))))
+        codec.read(made.packed(("archive.xml", made.control(version))))
 
 
 def test_other_archives_are_refused() -> None:
     with pytest.raises(UnsupportedFormatError, match="no objects or items"):
-        reader.read(made.packed(("src/a.c", b""), ("assets/logo.png", b"")))
+        codec.read(made.packed(("src/a.c", b""), ("assets/logo.png", b"")))
 
 
 def test_objects_of_items_may_come_before_them_and_be_used_twice() -> None:
@@ -431,7 +432,7 @@ def test_objects_of_items_may_come_before_them_and_be_used_twice() -> None:
         (f"inventory/lamp__{ID}9.xml", made.item("lamp", ID + "2")),
         (f"inventory/shirt__{ID}a.xml", made.item("shirt", ID + "b", 5)),
     )
-    document = reader.read(data)
+    document = codec.read(data)
     assert [(group.name, group.parent) for group in document.groups] == [
         *(("A & B/C", -1), ("D", 0), ("chair <1>", 1), ("two", 0), ("lamp", -1))
     ]
@@ -443,12 +444,11 @@ def test_objects_of_items_may_come_before_them_and_be_used_twice() -> None:
 
 
 def test_number_of_inventory_folders_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    from meshferry.io_formats.second_life.archive import inventory
 
-    monkeypatch.setattr(inventory, "_MOST_GROUPS", 3)
+    monkeypatch.setattr(codec, "_MOST_GROUPS", 3)
     path = "inventory/" + "".join(f"{number}__{ID}0/" for number in range(9))
     chair = (f"assets/{ID}1_object.xml", made.linkset(made.part()))
-    document = reader.read(made.packed((path + "chair.xml", made.item("chair", ID + "1")), chair))
+    document = codec.read(made.packed((path + "chair.xml", made.item("chair", ID + "1")), chair))
     assert [(group.name, group.parent) for group in document.groups] == [("0", -1), ("1", 0), ("2", 1), ("chair", 2)]
 
 
@@ -462,7 +462,7 @@ def test_members_with_long_and_foreign_names(tmp_path: Path) -> None:
                 info = tarfile.TarInfo(name)
                 info.size = len(shed)
                 tar.addfile(info, io.BytesIO(shed))
-        assert names_of(reader.read_path(path)) == [["Häuschen/Süd" + "x" * 100]] * 2
+        assert names_of(codec.read_path(path)) == [["Häuschen/Süd" + "x" * 100]] * 2
     document = region(("objects/" + "?" * 300 + ".xml", shed), ("objects/H\udcfctte\\a.xml", b"<"))
     assert names_of(document) == [["Häuschen/Süd" + "x" * 100]]
     assert "'H\ufffdtte\\a'" in document.warnings[0]
@@ -472,37 +472,37 @@ def test_every_truncation_is_refused() -> None:
     """A cut archive is refused before anything is made of it; the checksum at the end of gzip counts."""
     members = (("archive.xml", made.control()), ("objects/a.xml", made.linkset(made.part("Shed"))))
     plain, data = made.opensim_tar(*members), made.packed(*members)
-    assert names_of(reader.read(plain)) == names_of(reader.read(data)) == [["Shed"]]
+    assert names_of(codec.read(plain)) == names_of(codec.read(data)) == [["Shed"]]
     for length in (*range(0, len(data), 7), *range(len(data) - 9, len(data))):
         with pytest.raises(FormatError):
-            reader.read(data[:length])
+            codec.read(data[:length])
         with pytest.raises(FormatError):
             read_assets(lambda cut=data[:length]: io.BytesIO(cut), ())  # type: ignore[misc]
     for length in range(0, len(plain) - 1023, 256):
         with pytest.raises(FormatError):
-            reader.read(plain[:length])
+            codec.read(plain[:length])
     damaged = bytearray(data)
     damaged[-6] ^= 1  # in the checksum
     with pytest.raises(FormatError, match="damaged"):
-        reader.read(bytes(damaged))
+        codec.read(bytes(damaged))
 
 
 def test_bytes_after_the_archive_are_reported() -> None:
     data = made.packed(("archive.xml", made.control()), ("objects/a.xml", made.linkset(made.part("Shed"))))
     for rest in (b"\0", b"\x1f", b"bytes" * 50_000):
-        document = reader.read(data + rest)
+        document = codec.read(data + rest)
         assert (names_of(document), codes(document)) == ([["Shed"]], ["bytes-after-end"])
         assert f"{len(rest)} bytes after" in document.warnings[0]
     pieces = made.opensim_tar(("objects/a.xml", made.linkset(made.part("Shed"))))
     data = b"".join(gzip.compress(pieces[start : start + 99]) for start in range(0, len(pieces), 99))
-    assert codes(reader.read(data)) == ["control-file-missing"]
+    assert codes(codec.read(data)) == ["control-file-missing"]
 
 
 def test_inflated_size_is_bounded() -> None:
     data = made.packed(("objects/a.xml", made.linkset(made.part())), ("assets/zeros", bytes(100_000)))
-    assert names_of(reader.read(data, inflated_limit=110_000)) == [["a"]]
+    assert names_of(codec.read(data, inflated_limit=110_000)) == [["a"]]
     with pytest.raises(FormatError, match="more than 90,000 bytes"):
-        reader.read(data, inflated_limit=90_000)
+        codec.read(data, inflated_limit=90_000)
 
 
 def assets(count: int = 4) -> list[tuple[str, bytes]]:
@@ -567,10 +567,10 @@ def test_unplaced_assets_add_no_memory() -> None:
     small = [(f"assets/{number}.txt", b"") for number in range(3_000)]
     data = made.packed(("archive.xml", made.control()), ("settings/a.xml", b""), *assets, content, *small)
     tracemalloc.start()
-    reader.read(made.packed(("archive.xml", made.control())))  # imports
+    codec.read(made.packed(("archive.xml", made.control())))  # imports
     tracemalloc.reset_peak()
     before = tracemalloc.get_traced_memory()[0]
-    reader.read(data)
+    codec.read(data)
     read_assets(lambda: io.BytesIO(data), {ID + "9"}).close()
     peak = tracemalloc.get_traced_memory()[1] - before
     tracemalloc.stop()
@@ -581,41 +581,41 @@ def test_older_materials_have_the_mode_of_their_alpha() -> None:
     start = '<?xml version="1.0" encoding="utf-8"?><llsd><map><key>DiffuseAlphaMode</key>'
     rest = f"<integer>2</integer><key>AlphaMaskCutoff</key><integer>51</integer><key>SpecMap</key><uuid>{ID}1</uuid>"
     null = f"<key>NormMap</key><uuid>{made.NULL}</uuid></map></llsd>"
-    found = older_materials.read_older_material(f"{start}{rest}{null}".encode())
-    assert found == older_materials.OlderMaterial(older_materials.MASK, 0.2, False, True)
-    odd = older_materials.read_older_material(
+    found = face_materials.read_older_material(f"{start}{rest}{null}".encode())
+    assert found == face_materials.OlderMaterial(face_materials.MASK, 0.2, False, True)
+    odd = face_materials.read_older_material(
         f"{start}<integer>9</integer><key>NormMap</key><uuid>{ID}1</uuid></map></llsd>".encode()
     )
-    assert odd == older_materials.OlderMaterial(older_materials.BLEND, 0.0, True, False)
+    assert odd == face_materials.OlderMaterial(face_materials.BLEND, 0.0, True, False)
     for text in (b"<llsd><array/></llsd>", b"", b'<!DOCTYPE a [<!ENTITY b "c">]><llsd><map/></llsd>'):
         with pytest.raises(FormatError):
-            older_materials.read_older_material(text)
+            face_materials.read_older_material(text)
 
 
 def test_same_content_compares_the_files_in_archives() -> None:
     members = (("archive.xml", made.control()), *assets(2))
-    assert reader.same_content(made.packed(*members), made.opensim_tar(*members))
-    assert not reader.same_content(made.packed(*members), made.packed(*members[:-1]))
-    assert not reader.same_content(made.packed(*members), made.packed(*members[:-1], (members[-1][0], b"x")))
+    assert codec.same_content(made.packed(*members), made.opensim_tar(*members))
+    assert not codec.same_content(made.packed(*members), made.packed(*members[:-1]))
+    assert not codec.same_content(made.packed(*members), made.packed(*members[:-1], (members[-1][0], b"x")))
 
 
 def test_two_archives_are_read_by_path_and_by_content_alike(tmp_path: Path) -> None:
     path = tmp_path / "a.oar"
     path.write_bytes(made.packed(("objects/a.xml", made.linkset(made.part("Shed")))))
-    by_path, by_content = reader.read_path(path), reader.read(path.read_bytes())
+    by_path, by_content = codec.read_path(path), codec.read(path.read_bytes())
     assert by_path.groups == by_content.groups and codes(by_path) == codes(by_content)
     with by_path.open() as stream:
         assert stream.read() == path.read_bytes()
     path.unlink()
     with pytest.raises(FormatError, match=r"a\.oar: The archive cannot be read"):
-        reader.read_path(path)
+        codec.read_path(path)
     path.mkdir()
     with pytest.raises(FormatError, match=r"a\.oar: This is not a file"):
-        reader.read_path(path)
+        codec.read_path(path)
 
 
 def sniffed(data: bytes) -> Match | NearMiss:
-    return sniffing.sniff(data[:4096], len(data))
+    return opensim_format.sniff(data[:4096], len(data))
 
 
 def test_archives_are_recognised_by_their_first_file(folder: Path) -> None:
@@ -687,7 +687,7 @@ def test_facts_count_what_the_archives_place(folder: Path, expected: Any) -> Non
     parts = expected["region.oar"]["parts"]
     kinds = {"box": "prim", "cylinder": "prim", "sphere": "prim", "other prim": "prim"}
     types = [kinds.get(part["kind"], part["kind"]) for part in parts]
-    found = facts.facts(reader.read_path(folder / "region.oar"))
+    found = mapping.facts(codec.read_path(folder / "region.oar"))
     assert (found["version"], found["nodes"], found["objects"], found["regions"]) == ("0.8", 47, 9, 1)
     assert found["types"] == {kind: types.count(kind) for kind in ("sculpt", "mesh", "prim", "tree")}
     assert found["meshes"] == len({part["asset"] for part in parts if part["kind"] == "mesh"})
@@ -698,18 +698,18 @@ def test_facts_count_what_the_archives_place(folder: Path, expected: Any) -> Non
     assert (found["parcels"], found["scripts"]) == (1, 1)
     textures = {face["texture"] for part in parts for face in part["faces"]}
     assert found["textures"] == len(textures - {made.NULL, BLANK, TRANSPARENT})
-    found = facts.facts(reader.read_path(folder / "two_regions.oar"))
+    found = mapping.facts(codec.read_path(folder / "two_regions.oar"))
     assert (found["nodes"], found["regions"], found["parcels"]) == (2, 2, 2)
-    found = facts.facts(reader.read_path(folder / "inventory.iar"))
+    found = mapping.facts(codec.read_path(folder / "inventory.iar"))
     assert (found["nodes"], found["objects"], found["items"]) == (6, 4, 3)
     assert "regions" not in found
 
 
 def test_checks_name_parts_without_shape_or_texture(folder: Path, expected: Any) -> None:
-    found = checks.check(reader.read_path(folder / "region.oar"))
+    found = mapping.check(codec.read_path(folder / "region.oar"))
     assert [message.code for message in found] == ["shape-asset-missing", "texture-asset-missing"]
     assert "1 part has" in found[0] and "'missing mesh'" in found[0]
     parts = expected["region.oar"]["parts"]
     lacking = [part["name"] for part in parts if any(face["texture_missing"] for face in part["faces"])]
     assert lacking == ["missing texture"] and "'missing texture'" in found[1]
-    assert not checks.check(reader.read_path(folder / "inventory.iar"))
+    assert not mapping.check(codec.read_path(folder / "inventory.iar"))

@@ -12,12 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 import slow_prims
-from meshferry.io_formats.second_life.prims.face_mesh import mesh_of
-from meshferry.io_formats.second_life.prims.limits import parameters_of
-from meshferry.io_formats.second_life.prims.path import path_of
-from meshferry.io_formats.second_life.prims.planar_mapping import planar_uvs
-from meshferry.io_formats.second_life.prims.prim import faces_of
-from meshferry.io_formats.second_life.prims.shape import PrimShape, ShapeFace
+from meshferry.io_formats.second_life.opensim.prim_faces import faces_of, mesh_of, planar_uvs
+from meshferry.io_formats.second_life.opensim.prim_paths import path_of
+from meshferry.io_formats.second_life.opensim.prims import PrimShape, ShapeFace, parameters_of
 from shape_checks import doubled_areas, require_same_face
 from surface_checks import closest
 

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from meshferry.io_formats.second_life.archive import extra_params, texture_entry
-from meshferry.io_formats.second_life.archive.binary_text import binary_of
-from meshferry.io_formats.second_life.archive.document import NULL_ID, PartLight, TextureEntry
+from meshferry.io_formats.second_life.opensim import object_xml
+from meshferry.io_formats.second_life.opensim.document import NULL_ID, PartLight, TextureEntry
+from meshferry.io_formats.second_life.opensim.object_xml import binary_of
 from meshfuzz import opensim_archive_seeds as made
 
 RAW = bytes(range(16))
@@ -67,11 +67,11 @@ def test_random_entries_agree_with_a_slow_transcription() -> None:
                         values[face] = value
             stored.append(values)
         data = made.texture_entry(properties) + rng.choice((b"", b"\0"))
-        entry, is_whole = texture_entry.read_texture_entry(data)
+        entry, is_whole = object_xml.read_texture_entry(data)
         assert is_whole
-        for face in (*range(texture_entry.MOST_FACES), 64):
+        for face in (*range(object_xml.MOST_FACES), 64):
             assert fields_of(entry, face) == mean([values[face] for values in stored])
-        assert all(face < texture_entry.MOST_FACES for face in entry.exceptions)
+        assert all(face < object_xml.MOST_FACES for face in entry.exceptions)
         assert all(found != entry.default for found in entry.exceptions.values())
 
 
@@ -81,21 +81,21 @@ PLAIN = made.texture_entry([(random_value(random.Random(1), index), []) for inde
 
 def test_entries_of_old_servers_have_no_material() -> None:
     for length in (len(PLAIN) - 16, len(PLAIN) - 17):
-        entry, is_whole = texture_entry.read_texture_entry(PLAIN[:length])
+        entry, is_whole = object_xml.read_texture_entry(PLAIN[:length])
         assert is_whole
         assert entry.default.material == NULL_ID
-        assert entry.default.glow == texture_entry.read_texture_entry(PLAIN)[0].default.glow
+        assert entry.default.glow == object_xml.read_texture_entry(PLAIN)[0].default.glow
 
 
 def test_damaged_entries_keep_what_was_read() -> None:
-    whole, _ = texture_entry.read_texture_entry(PLAIN)
+    whole, _ = object_xml.read_texture_entry(PLAIN)
     for length in (*range(len(PLAIN) - 17), *range(len(PLAIN) - 15, len(PLAIN))):
-        entry, is_whole = texture_entry.read_texture_entry(PLAIN[:length])
+        entry, is_whole = object_xml.read_texture_entry(PLAIN[:length])
         assert not is_whole, length
         assert entry.default.texture == (whole.default.texture if length >= 16 else NULL_ID)
         assert not entry.exceptions
     pairs = made.texture_entry([(RAW, [(1, bytes(16)), (1 << 40, RAW)])])
-    entry, is_whole = texture_entry.read_texture_entry(pairs[:-3])
+    entry, is_whole = object_xml.read_texture_entry(pairs[:-3])
     assert not is_whole
     assert (entry.face(0).texture, entry.face(40).texture) == (NULL_ID, str(uuid.UUID(bytes=RAW)))
 
@@ -107,9 +107,9 @@ def test_damaged_entries_keep_what_was_read() -> None:
 )
 def test_hostile_entries_end_soon(data: bytes) -> None:
     start = time.process_time()
-    entry, is_whole = texture_entry.read_texture_entry(data)
+    entry, is_whole = object_xml.read_texture_entry(data)
     assert not is_whole
-    assert len(entry.exceptions) <= texture_entry.MOST_FACES
+    assert len(entry.exceptions) <= object_xml.MOST_FACES
     assert time.process_time() - start < 0.5
 
 
@@ -117,7 +117,7 @@ def test_repeats_that_are_not_numbers_are_one() -> None:
     data = bytearray(PLAIN)
     data[22:26] = struct.pack("<f", math.nan)
     data[27:31] = struct.pack("<f", -math.inf)
-    entry, is_whole = texture_entry.read_texture_entry(bytes(data))
+    entry, is_whole = object_xml.read_texture_entry(bytes(data))
     assert not is_whole and entry.default.repeats == (1, 1)
 
 
@@ -144,29 +144,25 @@ LIGHT = bytes((255, 51, 0, 204)) + struct.pack("<3f", 12.5, 0.25, 0.75)
 def test_lights_projectors_and_other_parameters() -> None:
     projector = RAW + struct.pack("<3f", 1.5, 20.0, 0.0)
     data = made.extra((0x10, bytes(16)), (0x20, LIGHT), (0x40, projector), (0x70, bytes(4)), (0x90, bytes(9)))
-    found, is_whole = extra_params.read_extra_params(data)
+    found, is_whole = object_xml.read_extra_params(data)
     assert is_whole and found.is_flexible and found.sculpt is None and not found.has_gltf_materials
     assert found.light == PartLight((1.0, 0.2, 0.0), 0.8, 12.5, str(uuid.UUID(bytes=RAW)), 1.5)
-    found, _ = extra_params.read_extra_params(made.extra((0x20, LIGHT)))
+    found, _ = object_xml.read_extra_params(made.extra((0x20, LIGHT)))
     assert found.light == PartLight((1.0, 0.2, 0.0), 0.8, 12.5)
-    found, _ = extra_params.read_extra_params(made.extra((0x40, projector), (0x80, b"\1\0" + RAW)))
+    found, _ = object_xml.read_extra_params(made.extra((0x40, projector), (0x80, b"\1\0" + RAW)))
     assert found.light is None and found.has_gltf_materials
-    assert not extra_params.read_extra_params(made.extra((0x80, b"\0")))[0].has_gltf_materials
+    assert not object_xml.read_extra_params(made.extra((0x80, b"\0")))[0].has_gltf_materials
     broken = LIGHT[:4] + struct.pack("<3f", math.nan, 0, -1)
-    assert extra_params.read_extra_params(made.extra((0x20, broken)))[0].light == PartLight((1.0, 0.2, 0.0), 0.8, 0.0)
+    assert object_xml.read_extra_params(made.extra((0x20, broken)))[0].light == PartLight((1.0, 0.2, 0.0), 0.8, 0.0)
 
 
 def test_damaged_parameters_keep_those_before_the_damage() -> None:
-    assert (
-        extra_params.read_extra_params(b"")
-        == extra_params.read_extra_params(b"\0")
-        == (extra_params.ExtraParams(), True)
-    )
+    assert object_xml.read_extra_params(b"") == object_xml.read_extra_params(b"\0") == (object_xml.ExtraParams(), True)
     data = made.extra((0x10, bytes(16)), (0x30, RAW + b"\5"), (0x80, b"\1\0" + RAW))
     for length in range(1, len(data)):
-        found, is_whole = extra_params.read_extra_params(data[:length])
+        found, is_whole = object_xml.read_extra_params(data[:length])
         assert not is_whole
         assert found.is_flexible == (length >= 23) and (found.sculpt is not None) == (length >= 46)
-    assert extra_params.read_extra_params(b"\xff" * 1000) == (extra_params.ExtraParams(), False)
-    found, is_whole = extra_params.read_extra_params(made.extra((0x30, RAW), (0x10, bytes(16))))
+    assert object_xml.read_extra_params(b"\xff" * 1000) == (object_xml.ExtraParams(), False)
+    found, is_whole = object_xml.read_extra_params(made.extra((0x30, RAW), (0x10, bytes(16))))
     assert not is_whole and found.sculpt is None and found.is_flexible

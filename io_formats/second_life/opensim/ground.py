@@ -14,10 +14,10 @@ from ...core.errors import FormatError
 from ...core.messages import Report, counted, listed
 from ...core.scene import Layer, Material, Mesh
 from ...core.shading import Factor, ImageMap, Mixture, Opacity, Shading, Tint
-from ..prims.face_mesh import UV_NAME
+from .container import parse_member, text_of, uuid_of
 from .document import NULL_ID, Group
-from .pictures import Pictures
-from .xml_text import parse_member, text_of, uuid_of
+from .face_materials import Pictures
+from .prim_faces import UV_NAME
 
 MATERIAL, WATER = "Ground", "Water"
 """Names of materials. The number of each region's ground follows, since their textures differ."""

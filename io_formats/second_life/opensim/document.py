@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import BinaryIO
 
 from ...core.messages import Message
-from ..prims.shape import PrimShape
+from .prims import PrimShape
 
 NULL_ID = "00000000-0000-0000-0000-000000000000"
 BLANK = "5748decc-f629-461c-9a36-a35a221fe21f"

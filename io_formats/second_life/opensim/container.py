@@ -1,4 +1,4 @@
-"""The container of archives: a tar file, usually gzipped, that is read once from its start to its end.
+"""The container of archives: a tar file that is read once from its start to its end, and XML and contents in it.
 
 OpenSim writes the oldest tar layout, all members with the same date (``TarArchiveWriter.cs``); users also repack
 archives with other programs. There are limits for the inflated size, the number of members and the size of each member
@@ -7,18 +7,24 @@ and its name, whatever the headers claim. Links and sparse files are not followe
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import stat
 import tarfile
+import tempfile
 import zlib
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, TypeAlias, cast
+from types import TracebackType
+from typing import BinaryIO, Self, TypeAlias, cast
+from xml.etree.ElementTree import Element
 
 from ...core.errors import FormatError, refusal
 from ...core.messages import Report, Text
+from ...encodings.xml_files import parse_xml
 
 Opener: TypeAlias = Callable[[], BinaryIO]
 """Opens an archive at its start; called again for each pass. The stream can seek."""
@@ -270,3 +276,164 @@ def _why_not(info: tarfile.TarInfo, limit: int, seen: set[int]) -> Text | None:
     if not 0 <= info.size <= limit:
         return Text("its {:,} bytes are more than the {:,} that are read", info.size, limit)
     return Text("its name occurs twice; the first one is used") if hash(info.name) in seen else None
+
+
+class ContentStore:
+    """Contents by key. Close the store, or use it as a context manager, to delete its temporary file.
+
+    Parameters
+    ----------
+    limit:
+        Number of bytes that are held in memory.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._left = limit
+        self._contents: dict[str, bytes | tuple[int, int]] = {}
+        """The bytes, or their offset and length in the file."""
+        self._file: BinaryIO | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Forget all contents and delete the temporary file."""
+        self._contents.clear()
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def add(self, key: str, content: bytes) -> None:
+        """Store a content; the first one of a key is kept.
+
+        Raises
+        ------
+        FormatError
+            There is no space for the temporary file.
+        """
+        if key in self._contents:
+            return
+        if len(content) <= self._left:
+            self._left -= len(content)
+            self._contents[key] = content
+            return
+        try:
+            if self._file is None:
+                self._file = cast("BinaryIO", tempfile.TemporaryFile(prefix="meshferry-"))  # noqa: SIM115 (see close)
+            start = self._file.seek(0, 2)
+            self._file.write(content)
+        except OSError as error:
+            raise FormatError("The temporary file for the assets cannot be written: {}", refusal(error)) from None
+        self._contents[key] = start, len(content)
+
+    def get(self, key: str) -> bytes | None:
+        """Return a content, or None if there is none of this key.
+
+        Raises
+        ------
+        FormatError
+            The temporary file cannot be read.
+        """
+        found = self._contents.get(key)
+        if not isinstance(found, tuple) or self._file is None:
+            return found if isinstance(found, bytes) else None
+        start, size = found
+        try:
+            self._file.seek(start)
+            return self._file.read(size)
+        except OSError as error:
+            raise FormatError("The temporary file for the assets cannot be read: {}", refusal(error)) from None
+
+
+_MOST_TAGS = 2_000_000
+"""Limit of the number of ``<`` in a member. A part has about 220, and each thing in its contents 60."""
+_MOST_ATTRIBUTES = 500_000
+"""Limit of the number of ``=`` in a member, each of which takes as long as 20 elements. A part has about a dozen, in
+namespaces and base64."""
+_FORBIDDEN = re.compile(
+    rb"[\x00-\x08\x0b\x0c\x0e-\x1f]"
+    rb"|&#(?:x0*(?:1?[0-9a-f]|d[89a-f][0-9a-f]{2}|fff[ef])|0*(?:[12]?[0-9]|3[01]));",
+    re.IGNORECASE,
+)
+"""Control characters, and references to these and to surrogates. OpenSim's reader and writer do not check them."""
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+LONGEST_NAME = 255
+
+
+@dataclass
+class Allowance:
+    """How much XML may still be parsed, shared by all members of an archive: small files can inflate to hours of it."""
+
+    tags: int = 50_000_000
+    """Number of ``<``."""
+    attributes: int = 5_000_000
+    """Number of ``=``."""
+
+    def spend(self, data: bytes) -> None:
+        """Subtract a member; raise FormatError if it is too large, or more than is left."""
+        tags, attributes = data.count(b"<"), data.count(b"=")
+        if tags > _MOST_TAGS or attributes > _MOST_ATTRIBUTES:
+            raise FormatError("The XML file is too large")
+        self.tags -= tags
+        self.attributes -= attributes
+        if self.tags < 0 or self.attributes < 0:
+            raise FormatError("The XML in the archive is too large")
+
+
+def parse_member(data: bytes, allowance: Allowance | None = None) -> Element:
+    """Return the root element of a member.
+
+    Members of which an archive may have many share an ``allowance``.
+
+    Raises
+    ------
+    FormatError
+        It is not well-formed, even without forbidden characters; it is too large, or has a document type.
+    """
+    (allowance or Allowance()).spend(data)
+    try:
+        return parse_xml(data, encoding="utf-8")
+    except FormatError:
+        repaired = _FORBIDDEN.sub(b"", data.decode("utf-8", "replace").encode())
+        if repaired == data:
+            raise
+        return parse_xml(repaired, encoding="utf-8")
+
+
+def text_of(element: Element | None) -> str:
+    """Return the text of an element; empty if there is none."""
+    return (element.text if element is not None else None) or ""
+
+
+def name_of(element: Element | None) -> str:
+    """Return a name, which is cut off where it is too long."""
+    return text_of(element)[:LONGEST_NAME].strip()
+
+
+def uuid_of(element: Element | None) -> str:
+    """Return the UUID in an element, or in an element in it, in lower case; empty if it is not one."""
+    if element is not None and len(element):
+        element = element[0]
+    text = text_of(element).strip().lower()
+    return text if _UUID.fullmatch(text) else ""
+
+
+def number(text: str) -> float:
+    """Return a number, which may be infinite; 0 for an empty text, and NaN for one that is not a number."""
+    try:
+        return float(text or "0")
+    except ValueError:
+        return math.nan
+
+
+def integer(text: str, default: int) -> int:
+    """Return an integer; the default if the text is not one."""
+    try:
+        return int(text)
+    except ValueError:
+        return default

@@ -16,14 +16,11 @@ from ...geometry.normals import repair
 from ..asset import codec as asset_codec
 from ..asset.scene_builder import mesh_of_faces
 from ..models.level_block import faces_of as faces_of_level
-from ..prims.face_mesh import UV_NAME, mesh_of
-from ..prims.planar_mapping import planar_uvs
-from ..prims.prim import face_count, faces_of
-from ..prims.sculpt import CYLINDER, INVERTED, KIND_MASK, MIRRORED, MOST_PIXELS, sculpt_face
-from ..prims.shape import PrimShape
-from .asset_store import AssetStore
 from .document import Part
-from .pictures import Pictures
+from .face_materials import AssetStore, Pictures
+from .prim_faces import UV_NAME, face_count, faces_of, mesh_of, planar_uvs
+from .prims import PrimShape
+from .sculpts import CYLINDER, INVERTED, KIND_MASK, MIRRORED, MOST_PIXELS, sculpt_face
 
 FORMAT = "opensim_archive"
 """Name of the format."""

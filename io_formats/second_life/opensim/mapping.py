@@ -1,18 +1,24 @@
-"""Archive -> Placement (docs/formats/opensim_archives.md, section In Blender)."""
+"""Archive -> Scene with a placement (docs/formats/opensim_archives.md, section In Blender); facts and checks."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from ...core.errors import FormatError
-from ...core.messages import Text, counted, joined, listed
+from ...core.messages import Message, Text, counted, joined, listed, warning
 from ...core.options import resolve
 from ...core.placement import (
     Channels,
     Content,
+    Light,
+    LightKind,
     Marker,
     MarkerShape,
     ModelUse,
@@ -24,16 +30,172 @@ from ...core.placement import (
     SlotUse,
 )
 from ...core.scene import Material, Mesh, Node, Scene
-from . import trees
-from .asset_store import read_assets
-from .document import NULL_ID, TRANSPARENT, Archive, Group, Linkset, Part
+from ...geometry.transforms import rotation_matrices
+from . import container
+from .document import NEVER_STORED, NULL_ID, TRANSPARENT, Archive, Group, Linkset, Part, PartLight
+from .face_materials import MESH, PICTURE, Looks, Pictures, asset_of, read_assets
+from .format import GROUND, IMPORT_OPTIONS, LIGHTS, ONLY_NAMES, REGION, WATER
 from .ground import Ground, water_material, water_mesh
-from .inventory_rows import row_origins
-from .lights import light_of
-from .looks import Looks
-from .options import GROUND, IMPORT_OPTIONS, LIGHTS, ONLY_NAMES, REGION, WATER
 from .part_models import FORMAT, PartModels
-from .pictures import Pictures
+
+_ASSET_KINDS = {"mesh": MESH, "sculpt": PICTURE}
+
+
+def check(document: Archive) -> list[Message]:
+    """Return findings about parts that name assets that the archive does not have."""
+    parts = document.parts
+    shapes = [(part.name, (part.sculpt_asset, _ASSET_KINDS[part.kind])) for part in parts if part.kind in _ASSET_KINDS]
+    pictures = [
+        (part.name, (texture, PICTURE))
+        for part in parts
+        for texture in {look.texture for look in part.entry.looks} - NEVER_STORED
+    ]
+    wanted = {asset for _, asset in (*shapes, *pictures)}
+    members = container.archive_members(document.open, lambda _name: 0, inflated_limit=document.inflated_limit)
+    missing = wanted - {asset_of(name) for name, _ in members if asset_of(name) in wanted}
+    findings = []
+    if names := list(dict.fromkeys(name for name, asset in shapes if asset in missing)):
+        count = counted(len(names), "part has", "parts have")
+        template = "{} a mesh or sculpt map that is not in the archive: {}"
+        findings.append(warning("shape-asset-missing", template, count, listed(names)))
+    if names := list(dict.fromkeys(name for name, asset in pictures if asset in missing)):
+        count = counted(len(names), "part has", "parts have")
+        findings.append(
+            warning("texture-asset-missing", "{} a texture that is not in the archive: {}", count, listed(names))
+        )
+    return findings
+
+
+def facts(document: Archive) -> dict[str, Any]:
+    """Return counts of what the archive places. Its assets are not read.
+
+    ``nodes`` counts the parts, ``materials`` the different looks of faces, and ``surfaces`` the different looks in each
+    part, since the number of faces is in the assets.
+    """
+    parts = document.parts
+    entries = [part.entry for part in parts]
+    looks = {look for entry in entries for look in entry.looks}
+    kinds = Counter(part.kind for part in parts)
+    left_out: Counter[str] = Counter()
+    for group in document.groups:
+        left_out.update(group.left_out)
+    places = "items" if document.is_inventory else "regions"
+    return {
+        "version": document.version,
+        "nodes": len(parts),
+        "surfaces": sum(len(set(entry.looks)) for entry in entries),
+        "materials": len(looks),
+        places: sum(bool(group.linksets) or not document.is_inventory for group in document.groups),
+        "objects": sum(len(group.linksets) for group in document.groups),
+        "types": dict(kinds.most_common()),
+        "meshes": len({part.sculpt_asset for part in parts if part.kind == "mesh"}),
+        "textures": len({look.texture for look in looks} - NEVER_STORED),
+        "parcels": left_out["parcel"],
+        "scripts": left_out["script"],
+        "warnings": document.warnings,
+    }
+
+
+_GAP = 0.5
+"""Metres between two items and between two rows."""
+
+Box = npt.NDArray[np.float64]
+
+
+def row_origins(items: Sequence[tuple[Group, Sequence[Linkset]]]) -> list[tuple[float, float, float]]:
+    """Return the origin of each item, so that its bounding box is beside those of the others."""
+    rows: dict[int, list[int]] = {}
+    for index, (group, _) in enumerate(items):
+        rows.setdefault(group.parent, []).append(index)
+    found = [(0.0, 0.0, 0.0)] * len(items)
+    y = 0.0
+    for row in rows.values():
+        boxes = {index: _box(items[index][1]) for index in row}
+        x, back = 0.0, min(box[0, 1] for box in boxes.values())
+        for index, box in boxes.items():
+            found[index] = (x - float(box[0, 0]), y - float(back), 0.0)
+            x += float(box[1, 0] - box[0, 0]) + _GAP
+        y += float(max(box[1, 1] for box in boxes.values()) - back) + _GAP
+    return found
+
+
+def _box(linksets: Sequence[Linkset]) -> Box:
+    """Return the lower and the upper corner of the box around linksets, (2, 3)."""
+    boxes = []
+    for linkset in linksets:
+        root = linkset.parts[0]
+        turn = _matrix(root)
+        for number, part in enumerate(linkset.parts):
+            centre = np.array(root.position) + (turn @ part.position if number else 0.0)
+            half = np.abs((turn @ _matrix(part) if number else turn) * part.size).sum(axis=1) / 2
+            boxes.append((centre - half, centre + half))
+    lower, upper = np.array(boxes).swapaxes(0, 1)
+    return np.stack((lower.min(axis=0), upper.max(axis=0)))
+
+
+def _matrix(part: Part) -> Box:
+    matrix: Box = rotation_matrices(np.array([part.rotation]))[0]
+    return matrix
+
+
+_USUAL_RADIUS = 10.0
+"""Metres within which the light of a new part shines."""
+_LARGEST_RADIUS = 20.0
+"""The viewer's limit."""
+_SIZE = 0.05
+"""Radius in metres of the light itself."""
+
+
+def light_of(light: PartLight) -> Light:
+    """Return a light, whose brightness is approximate: it grows with the square of the distance that it reaches."""
+    intensity = light.intensity * (min(light.radius, _LARGEST_RADIUS) / _USUAL_RADIUS) ** 2
+    if not light.projector:
+        return Light(LightKind.POINT, light.color, intensity, _SIZE)
+    return Light(LightKind.SPOT, light.color, intensity, _SIZE, cone=light.field_of_view, softness=0.15)
+
+
+DEPTH = 0.1
+"""Metres by which the viewer sinks the base of a tree below its position."""
+_SPECIES = (
+    ("Pine 1", 39.5),
+    ("Oak", 10.25),
+    ("Tropical Bush 1", 5.0),
+    ("Palm 1", 13.25),
+    ("Dogwood", 10.0),
+    ("Tropical Bush 2", 4.5),
+    ("Palm 2", 13.5),
+    ("Cypress 1", 22.5),
+    ("Cypress 2", 25.0),
+    ("Pine 2", 33.0),
+    ("Plumeria", 10.0),
+    ("Winter Pine 1", 12.5),
+    ("Winter Aspen", 12.0),
+    ("Winter Pine 2", 7.5),
+    ("Eucalyptus", 24.0),
+    ("Fern", 3.5),
+    ("Eelgrass", 3.0),
+    ("Sea Sword", 2.0),
+    ("Kelp 1", 4.9),
+    ("Beach Grass 1", 2.5),
+    ("Kelp 2", 4.9),
+)
+"""Name and height factor of each species, by ``Part.state``."""
+_HEIGHT = 0.05
+
+
+def species_of(part: Part) -> str:
+    """Return the name of a tree's species; the viewer shows unknown ones as Pine 1."""
+    return _of(part)[0]
+
+
+def marker_of(part: Part) -> Marker:
+    """Return an arrow as high as the tree."""
+    return Marker(MarkerShape.ARROW, _of(part)[1] * math.hypot(*part.size) * _HEIGHT)
+
+
+def _of(part: Part) -> tuple[str, float]:
+    return _SPECIES[part.state if part.state < len(_SPECIES) else 0]
+
 
 _MESH_KINDS = {"mesh", "sculpt", "prim"}
 """Kinds of parts that become meshes."""
@@ -168,8 +330,8 @@ class PlacementBuilder:
             self._add_node(f"{part.name} Light", node, undone, light_of(part.light), home, _key(part, "light"))
 
     def _add_tree(self, part: Part, parent: int, position: Vector, rotation: Quaternion, home: int) -> None:
-        marker, species = trees.marker_of(part), trees.species_of(part)
-        place = Channels((*position[:2], position[2] - trees.DEPTH), quaternion=rotation)
+        marker, species = marker_of(part), species_of(part)
+        place = Channels((*position[:2], position[2] - DEPTH), quaternion=rotation)
         node = self._add_node(species, parent, place, marker, self._collection_of("Trees", home), _key(part))
         self._part.nodes[node].properties = {"Species": species, "Height": f"{marker.size:.2f} m"}
         self._trees += 1
@@ -274,3 +436,14 @@ def _assets_of(parts: Iterable[Part]) -> set[str]:
         for face in part.entry.looks:
             found |= {face.texture, face.material}
     return found - {"", NULL_ID}
+
+
+def to_scene(document: Archive, name: str, options: Mapping[str, Any] | None = None) -> Scene:
+    """Map an archive to a scene that places the meshes of its parts, with the options of ``options.IMPORT_OPTIONS``.
+
+    Raises
+    ------
+    FormatError
+        The archive cannot be read again.
+    """
+    return PlacementBuilder(document, name, options).build()

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.errors import FormatError
-from .grid import add_seam, grid_faces, unit_normals
-from .shape import ShapeFace
+from .prim_faces import add_seam, grid_faces, unit_normals
+from .prims import ShapeFace
 
 SPHERE, TORUS, PLANE, CYLINDER = 1, 2, 3, 4
 """Ways to stitch the edges of a sculpt."""

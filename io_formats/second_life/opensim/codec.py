@@ -1,4 +1,4 @@
-"""Bytes or file -> the objects of an archive. The assets are read in another pass (:mod:`.asset_store`)."""
+"""Bytes or file -> the objects of an archive (docs/formats/opensim_archives.md, section Container)."""
 
 from __future__ import annotations
 
@@ -8,17 +8,148 @@ import io
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
+from xml.etree.ElementTree import Element
 
 from ...core.errors import FormatError, UnsupportedFormatError
 from ...core.messages import Report, Text, counted, joined, listed
-from . import container, inventory
-from .content_store import ContentStore
+from . import container
+from .container import LONGEST_NAME, Allowance, ContentStore, integer, name_of, parse_member, text_of, uuid_of
 from .document import Archive, Group, Linkset
-from .inventory import Folders, Item
-from .objects import ObjectReader
-from .regions import REGIONS, Control, read_control, unlisted_region
-from .xml_text import Allowance
+from .object_xml import ObjectReader
+
+FOLDER = "inventory/"
+_OBJECT = "6"
+_DEEPEST = 32
+"""Number of nested folders; further ones are left out of the path of an item."""
+_MOST_GROUPS = 200_000
+_ID = re.compile(r"__[0-9a-f-]{36}(?:\.xml)?$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An item of an inventory."""
+
+    name: str
+    folders: tuple[str, ...]
+    """Names of the folders that contain it, as in the archive."""
+    asset: str
+    """UUID of the object; empty for another kind of item."""
+
+
+def read_item(path: str, data: bytes, allowance: Allowance) -> Item:
+    """Decode an item.
+
+    Raises
+    ------
+    FormatError
+        The XML is not well-formed, is too large, or has a document type.
+    """
+    root = parse_member(data, allowance)
+    *folders, file = path.removeprefix(FOLDER).split("/")
+    is_object = text_of(root.find("AssetType")).strip() == _OBJECT
+    name = name_of(root.find("Name")) or plain_name(file) or "Object"
+    return Item(name, tuple(folders[:_DEEPEST]), uuid_of(root.find("AssetID")) if is_object else "")
+
+
+def plain_name(part: str) -> str:
+    """Return the name of a folder or item from a part of its path: without UUID, and with ``&`` and ``/`` restored."""
+    return _ID.sub("", part).replace("&#47;", "/").replace("&amp;", "&")[:LONGEST_NAME].strip()
+
+
+class Folders:
+    """Adds the groups of items to a list, and in front of them those of their folders."""
+
+    def __init__(self, groups: list[Group]) -> None:
+        self._groups = groups
+        self._known: dict[tuple[str, ...], int] = {(): -1}
+
+    def add(self, item: Item, group: Group) -> None:
+        """Add the group of an item."""
+        group.parent = self._index(item.folders)
+        self._groups.append(group)
+
+    def _index(self, folders: tuple[str, ...]) -> int:
+        """Return the index of the group of a folder; beyond the largest number of groups, of one that contains it."""
+        parent = -1
+        for depth in range(1, len(folders) + 1):
+            path = folders[:depth]
+            index = self._known.get(path)
+            if index is None:
+                if len(self._groups) >= _MOST_GROUPS:
+                    break
+                index = self._known[path] = len(self._groups)
+                self._groups.append(Group(plain_name(path[-1]), parent=parent))
+            parent = index
+        return parent
+
+
+REGIONS = "regions/"
+_STEP = 256.0
+"""Metres from a region to the next one."""
+_LARGEST_SIZE = 8192
+"""Metres of a side of the largest region that OpenSim accepts."""
+_SUPPORTED = {"", "0", "1"}
+_FOLDER = re.compile(REGIONS + r"(?:(\d{1,6})_(\d{1,6})_)?(.*)/", re.DOTALL)
+"""Folder of a region among several; its column and row are counted from 1."""
+
+
+@dataclass
+class Control:
+    """The content of the control file."""
+
+    version: str = ""
+    size: tuple[int, int] = (256, 256)
+    """Size of the region, if there is only one."""
+    regions: list[Group] = field(default_factory=list)
+    """The regions without their content; empty if there is only one."""
+
+
+def read_control(data: bytes, allowance: Allowance) -> Control:
+    """Decode the control file ``archive.xml``.
+
+    Raises
+    ------
+    FormatError
+        It is not well-formed, or (``UnsupportedFormatError``) states another major version than 0 and 1.
+    """
+    root = parse_member(data, allowance)
+    major = root.get("major_version", "").strip()
+    version = f"{major}.{root.get('minor_version', '0').strip()}"[:20] if major else ""
+    if major not in _SUPPORTED:
+        raise UnsupportedFormatError("The archive is of version {}; newer ones than 0 and 1 are not read", version)
+    control = Control(version, _size(root.find("region_info/size_in_meters")))
+    for row, regions in enumerate(root.iterfind("regions/row")):
+        for column, region in enumerate(regions.iterfind("region")):
+            folder = text_of(region.find("dir"))
+            if folder:
+                size = _size(region.find("size_in_meters"))
+                control.regions.append(_region(f"{REGIONS}{folder}/", column, row, size))
+    return control
+
+
+def unlisted_region(folder: str, control: Control) -> Group:
+    """Return a region that the control file does not list; its folder states its place."""
+    found = _FOLDER.fullmatch(folder)
+    if found is None:
+        return Group("", size=control.size)
+    column, row = (max(int(text) - 1, 0) if text else 0 for text in found.groups()[:2])
+    return _region(folder, column, row, control.size)
+
+
+def _region(folder: str, column: int, row: int, size: tuple[int, int]) -> Group:
+    found = _FOLDER.fullmatch(folder)
+    name = found[3].replace("_", " ").strip() if found else ""
+    return Group(name, origin=(column * _STEP, row * _STEP, 0.0), folder=folder, size=size)
+
+
+def _size(element: Element | None) -> tuple[int, int]:
+    """Return the lengths of a region from west to east and from south to north; 256 m if they are not valid."""
+    width, _, depth = text_of(element).partition(",")
+    size = integer(width, 0), integer(depth, 0)
+    return size if all(0 < side <= _LARGEST_SIZE for side in size) else (256, 256)
+
 
 CONTROL, OBJECTS, SETTINGS, TERRAINS, PARCELS = "archive.xml", "objects/", "settings/", "terrains/", "landdata/"
 _REGION_PARTS = {OBJECTS: ".xml", SETTINGS: ".xml", TERRAINS: ".r32", PARCELS: ".xml"}
@@ -136,7 +267,7 @@ class _Reader:
         _, kind = _region_part(path)
         if kind:
             return _LIMITS[kind]
-        if path.startswith(inventory.FOLDER):
+        if path.startswith(FOLDER):
             return _ITEM_LIMIT if path.endswith(".xml") else 0
         # The objects among the assets of a region are in the contents of others, which are not read. Their archives
         # have them at the end.
@@ -203,9 +334,9 @@ class _Reader:
 
     def _add_item(self, path: str, content: bytes) -> None:
         try:
-            item = inventory.read_item(_readable(path, None), content, self._allowance)
+            item = read_item(_readable(path, None), content, self._allowance)
         except FormatError as problem:
-            self._damaged.append(_readable(inventory.plain_name(path.rpartition("/")[2])))
+            self._damaged.append(_readable(plain_name(path.rpartition("/")[2])))
             self._cause = self._cause or problem.sentence()
             return
         if item.asset:

@@ -1,12 +1,53 @@
-"""Recognise an archive of OpenSim by the names of the first files in it."""
+"""OpenSim Archive: names, capabilities, options, and recognition by the names of the first files in it."""
 
 from __future__ import annotations
 
 import re
 import zlib
 from collections.abc import Iterator
+from functools import partial
 
+from ...core.capabilities import Capabilities
+from ...core.format import FileFormat, modules_of
+from ...core.options import Option
 from ...core.recognition import Match, NearMiss
+
+_option = partial(Option, section="Regions")
+REGION = _option(
+    name="region",
+    default="",
+    label="Only Region",
+    description="Name of the only region to import from an archive that holds several. Empty: all regions, each at its "
+    "place",
+)
+ONLY_NAMES = _option(
+    name="only_names",
+    default="",
+    label="Only Objects",
+    description="Only objects whose name matches this pattern, such as 'barn*', in which * stands for any text and ? "
+    "for a character; case is ignored. Empty: all objects",
+)
+GROUND = _option(
+    name="use_ground",
+    default=True,
+    label="Ground",
+    description="Make a mesh of the ground of a region, with the mixture of its textures",
+)
+WATER = _option(
+    name="use_water",
+    default=True,
+    label="Water",
+    description="Make a plane at the height of the water of a region",
+)
+LIGHTS = _option(
+    name="use_region_lights",
+    default=True,
+    label="Lights",
+    description="Make lights of the parts that shine; their brightness is approximate",
+)
+
+IMPORT_OPTIONS: tuple[Option, ...] = (REGION, ONLY_NAMES, GROUND, WATER, LIGHTS)
+
 
 _GZIP = b"\x1f\x8b\x08"
 _BLOCK = 512
@@ -82,3 +123,23 @@ def _content_length(header: bytes) -> int | None:
         return int(size, 8) if is_valid else None
     except ValueError:
         return None
+
+
+OPENSIM_ARCHIVE = FileFormat(
+    name="opensim_archive",
+    label="OpenSim Archive",
+    extensions=(".oar", ".iar"),
+    capabilities=Capabilities(
+        uv_layers=1,
+        normals=True,
+        splits_vertices=True,
+        materials=True,
+        project_textures=True,
+        node_hierarchy=True,
+        placement=True,
+    ),
+    modules=modules_of(__package__),
+    reads_paths=True,
+    is_written=False,
+    import_options=IMPORT_OPTIONS,
+)

@@ -3,18 +3,260 @@
 from __future__ import annotations
 
 import math
+import re
+import struct
+import uuid
+from binascii import a2b_base64
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import fields
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
+from typing import Any
 from xml.etree.ElementTree import Element
 
 from ...core.errors import FormatError
 from ...core.messages import Report
-from ..prims.shape import PrimShape
-from . import extra_params, texture_entry
-from .binary_text import binary_of
-from .document import NULL_ID, Linkset, Part, TextureEntry
-from .xml_text import Allowance, integer, name_of, number, parse_member, text_of, uuid_of
+from .container import Allowance, integer, name_of, number, parse_member, text_of, uuid_of
+from .document import NULL_ID, Linkset, Part, PartLight, TextureEntry, TextureFace
+from .prims import PrimShape
+
+_OTHERS = re.compile(r"[^A-Za-z0-9+/]+")
+
+
+def binary_of(text: str) -> tuple[bytes, bool]:
+    """Decode base64 up to the first padding.
+
+    Returns
+    -------
+    data, is_whole:
+        The bytes, and False if the text is cut off or has other characters than blanks, which are ignored.
+    """
+    before = text.partition("=")[0]
+    letters = _OTHERS.sub("", before)
+    is_whole = len(letters) % 4 != 1 and len(letters) == len("".join(before.split()))
+    letters = letters[: len(letters) - (len(letters) % 4 == 1)]
+    return a2b_base64(letters + "=" * (-len(letters) % 4)), is_whole
+
+
+def uuid_text(data: bytes) -> str:
+    """Return a UUID of 16 bytes as text in lower case."""
+    return str(uuid.UUID(bytes=data))
+
+
+_HEAD, _LIGHT, _PROJECTOR = struct.Struct("<HI"), struct.Struct("<4B3f"), struct.Struct("<16s3f")
+_SCULPT = 17
+_FLEXIBLE = 16
+_FLEXIBLE_TYPE, _LIGHT_TYPE, _SCULPT_TYPE, _PROJECTOR_TYPE, _OLD_MESH_TYPE, _MATERIALS_TYPE = (
+    *(0x10, 0x20, 0x30, 0x40, 0x60, 0x80),
+)
+_SIZES = {
+    _FLEXIBLE_TYPE: _FLEXIBLE,
+    _LIGHT_TYPE: _LIGHT.size,
+    _SCULPT_TYPE: _SCULPT,
+    _PROJECTOR_TYPE: _PROJECTOR.size,
+    _OLD_MESH_TYPE: _SCULPT,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ExtraParams:
+    """The extra parameters of a part."""
+
+    sculpt: tuple[str, int] | None = None
+    """UUID and type of a sculpt or mesh; None if the part is neither."""
+    is_flexible: bool = False
+    light: PartLight | None = None
+    has_gltf_materials: bool = False
+
+
+def read_extra_params(data: bytes) -> tuple[ExtraParams, bool]:
+    """Decode extra parameters.
+
+    Returns
+    -------
+    parameters, is_whole:
+        The parameters; False if they are damaged. Those before the damage are used.
+    """
+    found, is_whole = _contents(data)
+    light = None
+    if _LIGHT_TYPE in found:
+        *color, intensity, radius, _cutoff, _falloff = _LIGHT.unpack(found[_LIGHT_TYPE])
+        red, green, blue = (value / 255 for value in color)
+        light = PartLight((red, green, blue), intensity / 255, _length(radius))
+        if _PROJECTOR_TYPE in found:
+            picture, angle, _focus, _ambiance = _PROJECTOR.unpack(found[_PROJECTOR_TYPE])
+            angle = min(_length(angle), math.pi)
+            light = PartLight(light.color, light.intensity, light.radius, uuid_text(picture), angle)
+    sculpt = found.get(_SCULPT_TYPE, found.get(_OLD_MESH_TYPE))
+    return (
+        ExtraParams(
+            (uuid_text(sculpt[:16]), sculpt[16]) if sculpt is not None else None,
+            _FLEXIBLE_TYPE in found,
+            light,
+            found.get(_MATERIALS_TYPE, b"\0")[:1] > b"\0",
+        ),
+        is_whole,
+    )
+
+
+def _contents(data: bytes) -> tuple[dict[int, bytes], bool]:
+    """Return the content of each parameter by its type, and whether all are whole."""
+    found: dict[int, bytes] = {}
+    is_whole = True
+    at = 1
+    for _ in range(data[0] if data else 0):
+        if at + _HEAD.size > len(data):
+            return found, False
+        kind, size = _HEAD.unpack_from(data, at)
+        at += _HEAD.size
+        if at + size > len(data):
+            return found, False
+        if size == _SIZES.get(kind, size):
+            found[kind] = data[at : at + size]
+        else:
+            is_whole = False
+        at += size
+    return found, is_whole
+
+
+def _length(value: float) -> float:
+    """Return a number that is at least 0; 0 for NaN and infinity."""
+    return max(value, 0.0) if math.isfinite(value) else 0.0
+
+
+MOST_FACES = 45
+"""Number of faces for which the viewer keeps values (``MAX_TES``); bits of further faces are ignored."""
+_LONGEST = 4095
+"""Bytes that the viewer reads (``MAX_TE_BUFFER``)."""
+_MASK_BITS = (1 << 64) - 1
+_DEFAULT = TextureFace()
+_COLOR_MAXIMUM = 255
+
+
+@dataclass(frozen=True)
+class _Property:
+    """A property of all faces, as it is stored."""
+
+    size: int
+    convert: Callable[[bytes], Any]
+    default: Any
+    is_required: bool = True
+
+
+def _color(data: bytes) -> tuple[float, ...]:
+    return tuple((_COLOR_MAXIMUM - value) / _COLOR_MAXIMUM for value in data)
+
+
+def _repeats(data: bytes) -> float:
+    return float(struct.unpack("<f", data)[0])
+
+
+def _offset(data: bytes) -> float:
+    return max(int.from_bytes(data, "little", signed=True) / 32767, -1.0)
+
+
+def _rotation(data: bytes) -> float:
+    return int.from_bytes(data, "little", signed=True) / 32768 * math.tau
+
+
+_PROPERTIES = (
+    _Property(16, uuid_text, _DEFAULT.texture),
+    _Property(4, _color, _DEFAULT.color),
+    _Property(4, _repeats, _DEFAULT.repeats[0]),
+    _Property(4, _repeats, _DEFAULT.repeats[1]),
+    _Property(2, _offset, _DEFAULT.offsets[0]),
+    _Property(2, _offset, _DEFAULT.offsets[1]),
+    _Property(2, _rotation, _DEFAULT.rotation),
+    _Property(1, ord, 0),
+    _Property(1, ord, 0),
+    _Property(1, lambda data: data[0] / 255, _DEFAULT.glow),
+    # Entries of old servers end before the material.
+    _Property(16, uuid_text, _DEFAULT.material, is_required=False),
+)
+
+
+def read_texture_entry(data: bytes) -> tuple[TextureEntry, bool]:
+    """Decode a texture entry.
+
+    Returns
+    -------
+    entry, is_whole:
+        The entry; False if it is damaged. Values up to the damage are used, the others are the defaults.
+    """
+    reader = _Reader(data[:_LONGEST])
+    is_whole = len(data) <= _LONGEST
+    values = [[stored.default] * (MOST_FACES + 1) for stored in _PROPERTIES]
+    used = 0
+    try:
+        for stored, row in zip(_PROPERTIES, values, strict=True):
+            if not stored.is_required and reader.is_at_end():
+                break
+            row[:] = [stored.convert(reader.take(stored.size))] * len(row)
+            while mask := reader.mask():
+                value = stored.convert(reader.take(stored.size))
+                for face in range(MOST_FACES):
+                    if mask >> face & 1:
+                        row[face] = value
+                used |= mask
+    except EOFError:
+        is_whole = False
+    for row, default in zip(values[2:4], _DEFAULT.repeats, strict=True):
+        if not all(map(math.isfinite, row)):
+            row[:] = [value if math.isfinite(value) else default for value in row]
+            is_whole = False
+    faces = [face for face in range(MOST_FACES) if used >> face & 1]
+    columns = {face: tuple(row[face] for row in values) for face in (MOST_FACES, *faces)}
+    looks = {column: _face(column) for column in set(columns.values())}
+    plain = looks[columns.pop(MOST_FACES)]
+    exceptions = {face: looks[column] for face, column in columns.items() if looks[column] != plain}
+    return TextureEntry(plain, exceptions), is_whole
+
+
+def _face(column: tuple[Any, ...]) -> TextureFace:
+    """Return the look of a face from the values of its properties."""
+    texture, color, repeat_u, repeat_v, offset_u, offset_v, rotation, bump, media, glow, material = column
+    return TextureFace(
+        texture=texture,
+        color=color,
+        repeats=(repeat_u, repeat_v),
+        offsets=(offset_u, offset_v),
+        rotation=rotation,
+        bump=bump & 0x1F,
+        shiny=bump >> 6,
+        is_full_bright=bool(bump & 0x20),
+        has_media=bool(media & 1),
+        mapping=media & 6,
+        glow=glow,
+        material=material,
+    )
+
+
+class _Reader:
+    """A cursor over the bytes, which end like an additional 0."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    def is_at_end(self) -> bool:
+        return self._at >= len(self._data)
+
+    def take(self, size: int) -> bytes:
+        """Return the next bytes; raise EOFError if fewer are left."""
+        start = self._at
+        self._at += size
+        if self._at > len(self._data):
+            raise EOFError
+        return self._data[start : self._at]
+
+    def mask(self) -> int:
+        """Return the faces of the next value as bits, or 0 after the last value of a property."""
+        mask, has_more = 0, not self.is_at_end()
+        while has_more:
+            byte = self.take(1)[0]
+            mask = (mask << 7 | byte & 0x7F) & _MASK_BITS
+            has_more = bool(byte & 0x80)
+        return mask
+
 
 MOST_PARTS = 100_000
 FARTHEST = 100_000.0
@@ -116,7 +358,7 @@ class ObjectReader:
             return None
         stored = found.get("Shape")
         shape = {child.tag: child for child in stored} if stored is not None else {}
-        params, is_whole = extra_params.read_extra_params(self._binary(shape.get("ExtraParams"), name))
+        params, is_whole = read_extra_params(self._binary(shape.get("ExtraParams"), name))
         if not is_whole:
             self._names["binary"].append(name)
         sculpt_asset, sculpt_type = _sculpt(shape, params.sculpt)
@@ -150,7 +392,7 @@ class ObjectReader:
         known = self._entries.get(text)
         if known is None:
             data, is_text_whole = binary_of(text)
-            entry, is_whole = texture_entry.read_texture_entry(data)
+            entry, is_whole = read_texture_entry(data)
             known = self._entries[text] = entry, is_whole and is_text_whole
         if not known[1]:
             self._names["entry"].append(name)

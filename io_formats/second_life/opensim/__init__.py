@@ -1,0 +1,1 @@
+"""Archives of OpenSim regions and inventories (.oar, .iar), and the prims in them."""

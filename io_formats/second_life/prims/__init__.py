@@ -1,1 +1,0 @@
-"""Prims and sculpts: shapes that the viewer builds from a few numbers or from a picture."""
