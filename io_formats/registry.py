@@ -11,7 +11,7 @@ from .core.errors import UnsupportedFormatError
 from .core.format import Family, Format
 from .core.recognition import Match, NearMiss, likely_text, signature_text
 from .mesh_serializer import format as mesh_serializer_format
-from .second_life import formats as second_life
+from .second_life import family as second_life_family
 from .timbermesh import family as timbermesh_family
 from .unigine import family as unigine_family
 
@@ -41,7 +41,7 @@ def _external_families() -> Iterator[Family]:
 FAMILIES: tuple[Family, ...] = (
     timbermesh_family.FAMILY,
     unigine_family.FAMILY,
-    second_life.FAMILY,
+    second_life_family.FAMILY,
     mesh_serializer_format.FAMILY,
     *_external_families(),
 )

@@ -1,4 +1,4 @@
-"""The Second Life formats, which share models, skeleton, costs and rules."""
+"""The family of the Second Life formats, which share models, skeleton, costs and rules."""
 
 from __future__ import annotations
 
