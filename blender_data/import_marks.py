@@ -12,7 +12,7 @@ import bpy
 
 from . import names
 from .importing.import_request import ImportRequest
-from .mesh_data import mesh_edits
+from .mesh_data import checksums
 
 _EULER_ORDERS = ("XYZ", "XZY", "YXZ", "YZX", "ZXY", "ZYX")
 
@@ -37,7 +37,7 @@ def mark_objects(collection: bpy.types.Collection, objects: Collection[bpy.types
     collection.meshferry.import_id = new_import()
     for made in objects:
         mark_object(made, collection.meshferry.import_id)
-        mesh_edits.store_fingerprint(made)
+        checksums.store_fingerprint(made)
     for made in objects:
         made.meshferry.given_parent_key = node_of(made.parent)
 
@@ -70,7 +70,7 @@ def prepare_part(made: bpy.types.Object, path: str) -> None:
     kept.given_parent_key = node_of(made.parent)
     if isinstance(made.data, bpy.types.Mesh):
         kept.given_materials = "\n".join(material_identities(made))
-        kept.given_mesh = mesh_edits.identity_of(made.data)
+        kept.given_mesh = checksums.identity_of(made.data)
 
 
 def mark_part(made: bpy.types.Object, import_id: str) -> None:

@@ -19,10 +19,10 @@ from ...io_formats.core.scene import FloatArray, Scene, VertexTrack
 from ...io_formats.disk.atomic_write import replace_file
 from ...io_formats.disk.reach import Reach
 from ..operator_calls import Selection
+from ..rigging.joint_poses import BoneMap
 from .clips.actions import PlayedBefore
 from .import_request import ImportRequest
 from .rigs import armatures
-from .rigs.armatures import BoneMap
 from .shading.materials import MaterialFinder
 
 

@@ -15,7 +15,7 @@ from ...io_formats.core.scene import FloatArray, IntArray, Layer, Mesh
 from ...io_formats.encodings.quantization import from_unorm
 from .. import arrays, compat, names
 from ..arrays import FILE_VERTEX
-from ..mesh_data import mesh_edits, vertex_weights
+from ..mesh_data import checksums, vertex_weights
 
 COLOR_NAME = "Color"
 
@@ -82,11 +82,11 @@ def build_mesh(
         built.attributes["position"].data.foreach_set("vector", points)
     if weights is not None:
         written = vertex_weights.write(built, weights.groups, weights.weights)
-        mesh_edits.store_weights(built, weights.names, weights.groups, written)
+        checksums.store_weights(built, weights.names, weights.groups, written)
     arrays.add_polygons(built, mesh.corner_point, sizes)
     if corners:
-        mesh_edits.store_values(built, "position", points)
-        mesh_edits.store_values(built, ".corner_vert", arrays.flat(mesh.corner_point, np.int32))
+        checksums.store_values(built, "position", points)
+        checksums.store_values(built, ".corner_vert", arrays.flat(mesh.corner_point, np.int32))
     for material in materials:
         built.materials.append(material)
     if len(materials) > 1:
@@ -127,7 +127,7 @@ def _set_uv(built: bpy.types.Mesh, layer: Layer, corner_point: npt.NDArray[np.in
     else:
         values = arrays.flat(layer.at_corners(corner_point), np.float32)
     uv.uv.foreach_set("vector", values)
-    mesh_edits.store_values(built, uv.name, values, is_uv=True)
+    checksums.store_values(built, uv.name, values, is_uv=True)
 
 
 def _set_color(built: bpy.types.Mesh, layer: Layer, name: str) -> None:
@@ -139,7 +139,7 @@ def _set_color(built: bpy.types.Mesh, layer: Layer, name: str) -> None:
     if is_byte:
         # Only color_srgb preserves the 8-bit values.
         attribute.data.foreach_set("color_srgb", arrays.flat(from_unorm(values), np.float32))
-        mesh_edits.store_values(built, attribute.name, values)
+        checksums.store_values(built, attribute.name, values)
     else:
         attribute.data.foreach_set("color", arrays.flat(values, np.float32))
 

@@ -15,11 +15,11 @@ from ...io_formats.geometry.triangles import with_polygons
 from ...io_formats.geometry.vertices import drop_repeated_corners, shares_mirrored_vertices, weld
 from .. import arrays, names
 from ..mesh_data import file_normals, quantised_values, surfaces
+from ..rigging.joint_poses import BoneMap
 from . import meshes, objects, shape_keys
 from .import_context import ImportContext
 from .import_options import AUTOMATIC_NORMALS_LIMIT
 from .rigs import skins
-from .rigs.armatures import BoneMap
 from .shading.shaders import MeshLayers
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import arrays
-from ..rigging.weighted_surfaces import world_points
+from ..rigging.joint_weights import world_points
 
 Array = npt.NDArray[np.float64]
 

@@ -11,7 +11,7 @@ from .. import file_records, import_marks, names
 from ..import_marks import objects_of
 from ..importing.import_context import ImportResult
 from ..importing.objects import hide_levels
-from ..mesh_data.mesh_edits import has_other_mesh
+from ..mesh_data.checksums import has_other_mesh
 from ..properties import copy_group
 from .action_update import replace_actions
 from .matching import Pairs, pair

@@ -21,7 +21,7 @@ from ...io_formats.geometry import hierarchy
 from .. import import_choices, names
 from ..properties import stored_fields
 from . import joint_poses
-from .imported_bones import are_unmoved, kept_matrices, rest_matrices
+from .bones import are_unmoved, kept_matrices, rest_matrices
 from .joint_poses import Array
 
 Matrix4 = npt.NDArray[np.float64]

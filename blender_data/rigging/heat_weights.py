@@ -20,8 +20,7 @@ from mathutils.bvhtree import BVHTree
 from ...io_formats.geometry.connectivity import labels
 from .. import arrays
 from ..operator_calls import edit_mode
-from .joint_weights import Weights, read
-from .weighted_surfaces import Points, WeightedSurface
+from .joint_weights import Points, WeightedSurface, Weights, read
 
 _SEAM = 5e-4
 """Largest distance in metres between points that are welded, such as at seams between pieces of cloth."""

@@ -14,7 +14,7 @@ import numpy as np
 from ...io_formats.core.scene import Node, Scene
 from ...io_formats.geometry.transforms import bounds
 from ..armature_modifiers import deformed_meshes
-from ..importing.rigs.armatures import BoneMap
+from .joint_poses import BoneMap
 
 COLLECTION = "Helper Bones"
 LONG, OUTSIDE = 0.25, 0.1

@@ -10,9 +10,11 @@ This holds for any rest matrices, so bones may point in any direction. All is fl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import bpy
 import numpy as np
 import numpy.typing as npt
 
@@ -253,3 +255,23 @@ def _nearest_rotations(unit: Array, shear: Array) -> Array:
         u, _, v = np.linalg.svd(np.moveaxis(unit[:, :, skewed], -1, 0))
         unit[:, :, skewed] = np.moveaxis(u @ v, 0, -1)
     return unit
+
+
+@dataclass
+class BoneMap:
+    """Mapping of the joints of a skeleton to the bones of an armature."""
+
+    armature: bpy.types.Object
+    bones: list[str | None]
+    """Names of the bones, None for joints that the armature lacks."""
+    pose_space: Callable[[], PoseSpace]
+    """Function that computes :attr:`space`; it is called on first use, since only animations need the result."""
+    size: float
+    """Extent of the bone positions, in metres."""
+    differs: bool = False
+    """Whether the bind poses of the skeleton and an existing armature differ."""
+
+    @functools.cached_property
+    def space(self) -> PoseSpace:
+        """Conversion of joint poses to bone poses."""
+        return self.pose_space()

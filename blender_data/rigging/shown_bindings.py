@@ -21,7 +21,8 @@ from mathutils import Matrix, Vector
 
 from .. import armature_modifiers, arrays, names
 from ..operator_calls import edit_mode
-from . import body_shapes, imported_bones, joint_poses
+from . import body_shapes, joint_poses
+from . import bones as rigging_bones
 
 Array = npt.NDArray[np.float64]
 
@@ -235,7 +236,7 @@ def _are_plain(found: Binding, armature: bpy.types.Object) -> bool:
 def _moved_bones(armature: bpy.types.Object) -> list[str]:
     """Return the bones that the user moved, to which an export binds meshes anew."""
     bones = [bone for bone in armature.data.bones if bone.meshferry.order >= 0]
-    is_still = imported_bones.unmoved_bones(bones).tolist()
+    is_still = rigging_bones.unmoved_bones(bones).tolist()
     return [bone.name for bone, still in zip(bones, is_still, strict=True) if not still]
 
 

@@ -11,8 +11,7 @@ import numpy.typing as npt
 
 from . import joint_weights
 from .heat_weights import bone_distances
-from .joint_weights import JointWeights, Weights
-from .weighted_surfaces import Points, world_points
+from .joint_weights import JointWeights, Points, Weights, world_points
 
 _ROUNDING = 1e-6
 """Share of a weight that is left over by rounding only."""

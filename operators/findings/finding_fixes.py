@@ -13,7 +13,7 @@ from ...blender_data.armature_modifiers import armature_of
 from ...blender_data.exporting.models.model_objects import named_levels
 from ...blender_data.mesh_data import vertex_weights
 from ...blender_data.names import name_in_file, set_own_node
-from ...blender_data.rigging import deform_bones
+from ...blender_data.rigging import bones as rigging_bones
 from ...io_formats.core.errors import MeshferryError
 from ...io_formats.core.format import Format
 from ...io_formats.core.messages import Fix, Text, listed
@@ -149,7 +149,7 @@ def _limit_weights(target: Format, obj: Any) -> None:
     """Remove the weakest bone weights of vertices that have more than a file can hold."""
     most = target.capabilities.influences
     armature = armature_of(obj)
-    bones = deform_bones.exported_bones(armature, target.capabilities) if armature is not None else set()
+    bones = rigging_bones.exported_bones(armature, target.capabilities) if armature is not None else set()
     deforms = np.array([group.name in bones for group in obj.vertex_groups], bool)
     counts, groups, weights = vertex_weights.read(obj.data)
     vertex = np.repeat(np.arange(len(counts)), counts)

@@ -13,7 +13,7 @@ from ...blender_data.animation.action_ranges import same_path
 from ...blender_data.armature_modifiers import armature_of
 from ...blender_data.import_marks import objects_of
 from ...blender_data.importing.import_options import IMPORT_OPTIONS, ImportOptions
-from ...blender_data.mesh_data.mesh_edits import edited_actions, edits_of
+from ...blender_data.mesh_data.checksums import edited_actions, edits_of
 from ...blender_data.operator_calls import Selection
 from ...blender_data.reloading.matching import pair
 from ...blender_data.reloading.placed_update import replace_placed

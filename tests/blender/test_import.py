@@ -138,15 +138,15 @@ def test_weld_joins_places_and_keeps_corners(normals: str, use_weld: bool) -> No
 @pytest.mark.parametrize("use_weld", [False, True])
 def test_checksums_are_those_of_the_values_that_were_set(monkeypatch: pytest.MonkeyPatch, use_weld: bool) -> None:
     """Positions, corners and UVs are the most of a mesh; to read them from Blender would be the peak of the memory."""
-    from meshferry.blender_data.mesh_data import mesh_edits
+    from meshferry.blender_data.mesh_data import checksums
 
     with monkeypatch.context() as without:
-        without.setattr(mesh_edits, "store_fingerprint", lambda _made: None)
+        without.setattr(checksums, "store_fingerprint", lambda _made: None)
         (made,) = run(scene_of(node(mesh=quad_mesh())), use_weld=use_weld).objects
     stored = json.loads(made.data.meshferry.fingerprint)
     assert stored.keys() == {"vertices", "faces", "UV map 'uv0'"}
     made.data.meshferry.fingerprint = ""
-    mesh_edits.store_fingerprint(made)
+    checksums.store_fingerprint(made)
     read = json.loads(made.data.meshferry.fingerprint)
     assert stored == {label: read[label] for label in stored}
 

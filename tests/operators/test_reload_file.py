@@ -453,7 +453,7 @@ def test_painted_colors_are_listed(clean_blender, kind):
     from meshferry.blender_data.importing.import_options import ImportOptions
     from meshferry.blender_data.importing.import_request import ImportRequest
     from meshferry.blender_data.importing.importer import import_scene
-    from meshferry.blender_data.mesh_data.mesh_edits import edits_of
+    from meshferry.blender_data.mesh_data.checksums import edits_of
     from meshferry.io_formats.core import scene
 
     colors = scene.Layer("color", np.arange(12).reshape(3, 4).astype(kind))

@@ -190,8 +190,7 @@ def test_a_garment_over_a_body_in_an_a_pose(clean_blender: Any) -> None:
     not the body's plus 12 mm either. Edges there are shorter in the pose than in any garment that fits at rest.
     """
     from mathutils import Vector
-    from meshferry.blender_data.rigging import binding, joint_weights
-    from meshferry.blender_data.rigging.fitting import as_shown
+    from meshferry.blender_data.rigging import as_shown, joint_weights, mesh_binding
 
     bpy = clean_blender
     bpy.ops.object.second_life_avatar_add()
@@ -229,7 +228,7 @@ def test_a_garment_over_a_body_in_an_a_pose(clean_blender: Any) -> None:
     weights = joint_weights.read(body, pose)
     weights.values = joint_weights.limited(weights.values, 4)
     with as_shown.kept_form(bpy.context, [exact], avatar):
-        binding.apply({exact: weights}, avatar, set(pose))
+        mesh_binding.apply({exact: weights}, avatar, set(pose))
     wanted, wanted_lengths = rest_of(exact)
 
     select(bpy, avatar, garment)

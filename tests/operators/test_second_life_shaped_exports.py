@@ -238,7 +238,7 @@ def pelvis_height(bpy: Any, rig: Any) -> float:
 @pytest.mark.any_version
 def test_animations_are_exported_as_from_the_standard_avatar(clean_blender, samples, tmp_path, way) -> None:
     """With the keys of the file, computed anew with all positions, and as .bvh; imported before and after the shape."""
-    from meshferry.blender_data.mesh_data import mesh_edits
+    from meshferry.blender_data.mesh_data import checksums
 
     bpy, folder = clean_blender, samples / "secondlife_animation"
     for number, path in enumerate(sorted((*folder.glob("*.anim"), *folder.glob("bvh/*.bvh")))):
@@ -252,7 +252,7 @@ def test_animations_are_exported_as_from_the_standard_avatar(clean_blender, samp
             rig = imported(bpy, path, shape if is_first else "")
             set_shape(rig, shape)
             assert pelvis_height(bpy, rig) == pytest.approx(height + rig.meshferry_shape_root[2], abs=1e-5), about
-            assert mesh_edits.edited_actions(rig) == []
+            assert checksums.edited_actions(rig) == []
             assert not original or exported(bpy, tmp_path) == kept_bytes, about
             forget_file(rig)
             require_same_codes(exported(bpy, tmp_path, **EVERY_KEY), wanted, about)

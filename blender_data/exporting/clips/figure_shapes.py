@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ....io_formats.core.messages import Elements, Fix, Report, Text, counted
-from ...animation import pose_curves, root_keys
+from ...animation import pose_curves
 from ...animation.clip_sources import ClipSource
 from ...rigging import body_shapes, joint_poses
 
@@ -91,7 +91,7 @@ class FigureShape:
         action, _slot = pose_curves.action_of(obj, source)
         if action is not None and self.root >= 0:
             keyed = [component for channel, component in curves.get(self.bones[self.root], {}) if channel == "location"]
-            root[keyed] = (self.root_axes.T @ root_keys.included_offset(action, self.root_offset))[keyed]
+            root[keyed] = (self.root_axes.T @ body_shapes.included_offset(action, self.root_offset))[keyed]
         held = _held_bones(curves, self.shaped)
         is_held = np.array([name in held for name in self.bones], bool)
         if self.root >= 0:

@@ -11,7 +11,7 @@ import bpy
 from ....io_formats.core.messages import Report, counted, listed
 from ....io_formats.core.placement import ModelUse, PlacedNode, Placement
 from ... import import_marks
-from ...mesh_data.mesh_edits import edits_of, has_other_mesh
+from ...mesh_data.checksums import edits_of, has_other_mesh
 
 _NUMBER = re.compile(r"\.\d{3,}$")
 _MOST_NAMES = 5

@@ -25,8 +25,7 @@ from ....io_formats.core.placement import (
 )
 from ... import import_marks, names
 from ...import_marks import objects_of
-from ...material_checksum import is_changed
-from ...mesh_data.mesh_edits import edits_of, has_other_mesh
+from ...mesh_data.checksums import edits_of, has_other_mesh, is_changed
 from .applied_transforms import applied_transforms
 from .model_parts import report_missing_parts, report_parts
 from .object_channels import read_channels

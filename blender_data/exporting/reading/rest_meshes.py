@@ -20,7 +20,7 @@ from ...armature_modifiers import armature_modifiers
 from ...export_options import ExportOptions
 from ...mesh_data import surfaces, vertex_weights
 from ...mesh_data.element_selection import Triangulation
-from ...rigging import deform_bones
+from ...rigging import bones as rigging_bones
 from ...rigging.armature_reading import ReadSkeleton
 from . import shape_reading
 from .mesh_reading import MeshReader, is_part_of_family, report_without_faces
@@ -129,7 +129,7 @@ class RestMeshes:
         """Read the bone weights of each point into ``mesh``; this destroys ``data``."""
         if not self.capabilities.influences:
             return
-        wanted = deform_bones.exported_bones(read.obj, self.capabilities)
+        wanted = rigging_bones.exported_bones(read.obj, self.capabilities)
         joint_of = {name: joint for name, joint in read.joint_of.items() if name in wanted}
         _report_other_deformations(obj, read, self.report)
         table = np.array([joint_of.get(group.name, -1) for group in seen.vertex_groups], np.int32)

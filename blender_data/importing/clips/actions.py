@@ -17,10 +17,10 @@ from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.scene import Clip, KeyTrack, Skeleton, TransformTrack
 from ... import animated_blocks
 from ...animation import clip_sources, playback, pose_curves
-from ...mesh_data import mesh_edits
+from ...mesh_data import checksums as mesh_data_checksums
 from ...properties import store_fields
 from ...rigging import joint_poses
-from ..rigs.armatures import BoneMap
+from ...rigging.joint_poses import BoneMap
 from . import key_tracks
 
 _LINEAR = 1
@@ -219,7 +219,7 @@ def add_keys(
     keys.add(count)
     keys.foreach_set("co", points.reshape(-1))
     action: Any = curve.id_data
-    checksums[action] = checksums.get(action, 0.0) + mesh_edits.key_checksum(points)
+    checksums[action] = checksums.get(action, 0.0) + mesh_data_checksums.key_checksum(points)
     keys.foreach_set("interpolation", np.full(count, _LINEAR, np.uint8))
     curve.update()
 

@@ -16,11 +16,11 @@ from ... import import_marks, names
 from ...animation import time_line
 from ...animation.clip_sources import scene_rate
 from ...rigging import body_shapes, helper_bones
+from ...rigging.joint_poses import BoneMap
 from ...steps import Step, Steps
 from .. import objects, shape_keys
 from ..import_context import ImportContext
 from ..rigs import armature_matching, armatures
-from ..rigs.armatures import BoneMap
 from .actions import ClipActions, ClipTiming
 
 _RATE_ROUNDING = 1e-3

@@ -13,8 +13,8 @@ import numpy as np
 from ....io_formats.core.scene import Keys, KeyTrack, Skeleton
 from ....io_formats.geometry import hierarchy
 from ....io_formats.geometry.transforms import rotation_product, similarity
-from ...rigging.joint_poses import Array
-from ..rigs.armatures import BoneMap, bind_matrices, parents_of
+from ...rigging.joint_poses import Array, BoneMap
+from ..rigs.armatures import bind_matrices, parents_of
 
 
 @dataclass(frozen=True)

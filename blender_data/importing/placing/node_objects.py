@@ -9,7 +9,7 @@ import bpy
 
 from ....io_formats.core.placement import Camera, Light, LightKind, Marker, MarkerShape, PartUse, PlacedNode, Wire
 from ... import arrays, names
-from ...mesh_data import mesh_edits
+from ...mesh_data import checksums
 from ..import_context import ImportContext
 
 _EMPTY_SIZE = 0.25
@@ -45,8 +45,8 @@ class NodeObjects:
             made.hide_render = True
             made.hide_select = not content.is_selectable
             if not made.data.meshferry.fingerprint:
-                mesh_edits.store_fingerprint(made)
-            made.meshferry.given_mesh = mesh_edits.identity_of(made.data)
+                checksums.store_fingerprint(made)
+            made.meshferry.given_mesh = checksums.identity_of(made.data)
         elif isinstance(content, Marker):
             made.empty_display_type = _MARKERS[content.shape]
             made.show_name = True

@@ -18,7 +18,7 @@ from ....io_formats.geometry.triangles import part_of_slots
 from ....io_formats.passes.lods import level_of
 from ... import import_marks, names
 from ...foreign import source_import
-from ...mesh_data import mesh_edits
+from ...mesh_data import checksums
 from ...pictures import decoding
 from ...steps import Steps, scaled, without_bpy
 from .. import meshes, scene_blocks
@@ -247,7 +247,7 @@ class ModelBuilder:
         objects = [*part.armatures, *part.objects]
         for obj in objects:
             obj.rotation_mode = "QUATERNION"
-            mesh_edits.store_fingerprint(obj)
+            checksums.store_fingerprint(obj)
         return objects, sum(meshes.triangle_count(obj.data) for obj in part.objects if obj.type == "MESH")
 
     def remove_templates(self) -> None:

@@ -16,7 +16,7 @@ from ....io_formats.core.placement import Channels, ModelUse, PlacedNode, Placem
 from ....io_formats.passes.placement_changes import is_same_place
 from ... import file_records, import_marks, names
 from ...file_records import FileRecord
-from ...mesh_data import mesh_edits
+from ...mesh_data import checksums
 from ...properties import store_fields
 from ...steps import Step, Steps, scaled
 from ..import_context import ImportContext, ImportResult
@@ -227,7 +227,7 @@ class PlacementImporter:
                 obj.meshferry.node_slots = stand.slots
                 stand.identities = stand.identities or "\n".join(import_marks.material_identities(obj))
                 obj.meshferry.given_materials = stand.identities
-                obj.meshferry.given_mesh = mesh_edits.identity_of(obj.data)
+                obj.meshferry.given_mesh = checksums.identity_of(obj.data)
             self._link_object(obj, part, node)
             if obj.type == "ARMATURE":
                 self._armatures.setdefault(obj.data, obj)

@@ -15,8 +15,8 @@ from ... import names
 from ...armature_modifiers import armature_modifiers
 from ...rigging import body_shapes, helper_bones, joint_poses
 from ...rigging.armature_reading import ReadSkeleton, read_skeleton
-from ...rigging.joint_poses import Array
-from .armatures import BoneMap, bind_matrices, extent, parents_of
+from ...rigging.joint_poses import Array, BoneMap
+from .armatures import bind_matrices, extent, parents_of
 
 _ENOUGH = 0.5
 """Share of the joints that an armature must have, by name, to be chosen automatically."""

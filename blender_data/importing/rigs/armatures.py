@@ -6,7 +6,6 @@ An edit bone gets the location and rotation of its joint's bind world matrix. Th
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,7 +21,7 @@ from ... import import_choices, names
 from ...operator_calls import edit_mode
 from ...properties import store_fields
 from ...rigging import joint_poses
-from ...rigging.joint_poses import Array
+from ...rigging.joint_poses import Array, BoneMap
 from . import drawn_bones
 
 _STICKS_FROM = 100
@@ -40,26 +39,6 @@ direction."""
 
 _MOST = 1e15
 """Limit of the entries of a joint's world matrix, since Blender squares lengths in single precision."""
-
-
-@dataclass
-class BoneMap:
-    """Mapping of the joints of a skeleton to the bones of an armature."""
-
-    armature: bpy.types.Object
-    bones: list[str | None]
-    """Names of the bones, None for joints that the armature lacks."""
-    pose_space: Callable[[], joint_poses.PoseSpace]
-    """Function that computes :attr:`space`; it is called on first use, since only animations need the result."""
-    size: float
-    """Extent of the bone positions, in metres."""
-    differs: bool = False
-    """Whether the bind poses of the skeleton and an existing armature differ."""
-
-    @functools.cached_property
-    def space(self) -> joint_poses.PoseSpace:
-        """Conversion of joint poses to bone poses."""
-        return self.pose_space()
 
 
 def bind_matrices(skeleton: Skeleton) -> Array:

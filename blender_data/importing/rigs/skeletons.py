@@ -8,10 +8,11 @@ import bpy
 
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.scene import Skeleton
-from ...rigging import body_shapes, deform_bones, helper_bones
+from ...rigging import body_shapes, helper_bones
+from ...rigging import bones as rigging_bones
+from ...rigging.joint_poses import BoneMap
 from ..import_context import ImportContext
 from . import armature_matching, armatures
-from .armatures import BoneMap
 
 
 def build_skeletons(job: ImportContext) -> None:
@@ -79,7 +80,7 @@ def switch_on_weighted(job: ImportContext) -> None:
             continue
         weighted = helper_bones.weighted_joints([node for node in job.scene.nodes if node.skeleton == number])
         bones = [found.bones[joint] for joint in sorted(weighted)]
-        deform_bones.switch_on(found.armature, [name for name in bones if name is not None])
+        rigging_bones.switch_on(found.armature, [name for name in bones if name is not None])
 
 
 def _report_distance(

@@ -20,7 +20,7 @@ from ....io_formats.core.shading import Shading, Texture
 from ....io_formats.disk.reach import Reach
 from ....io_formats.disk.special_files import special_kind
 from ... import names
-from ...material_checksum import material_checksum
+from ...mesh_data.checksums import material_checksum
 from ..import_options import ImportOptions
 from . import shaders
 from .project_images import ProjectImages

@@ -9,7 +9,7 @@ from bpy.props import BoolProperty, EnumProperty
 
 from ....blender_data.armature_modifiers import MESHABLE, armature_of, deformed_meshes
 from ....blender_data.names import name_in_file
-from ....blender_data.rigging import bone_heads, deform_bones
+from ....blender_data.rigging import bones as rigging_bones
 from ....blender_data.scene_state import update_worlds
 from ....blender_data.translation_context import CONTEXT
 from ....io_formats.core.messages import Text, counted
@@ -130,8 +130,8 @@ class OBJECT_OT_second_life_automatic_weights(NeedsAvatar, bpy.types.Operator):
         wanted = {name for name, joint in known.items() if joint in chosen_joints(self.weighted)}
         if self.use_weighted:
             meshes = deformed_meshes(armature)
-            wanted.update(name for obj in meshes for name in deform_bones.weighted_groups(obj) if name in known)
-        deform_bones.set_deforming(armature, wanted, known)
+            wanted.update(name for obj in meshes for name in rigging_bones.weighted_groups(obj) if name in known)
+        rigging_bones.set_deforming(armature, wanted, known)
         bones = counted(len(wanted), "bone takes", "bones take")
         inform(self, "{}: {} part in automatic weights", armature.name, bones)
         return {"FINISHED"}
@@ -167,7 +167,7 @@ class OBJECT_OT_second_life_snap_joints(NeedsAvatar, bpy.types.Operator):
             inform(self, "All joints are where the avatar has them")
             return {"CANCELLED"}
         back = np.linalg.inv(turn @ space)[:3, :3]
-        bone_heads.move_heads(context, armature, {bones[joint]: back @ wanted[joint] for joint in wanted})
+        rigging_bones.move_heads(context, armature, {bones[joint]: back @ wanted[joint] for joint in wanted})
         most = joint_positions.millimetres(max(moved.values()))
         inform(self, "{}: {} moved by up to {}", armature.name, counted(len(moved), "joint"), most)
         return {"FINISHED"}

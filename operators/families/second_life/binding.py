@@ -13,9 +13,17 @@ from bpy.props import BoolProperty, FloatProperty, StringProperty
 from ....blender_data import scene_state
 from ....blender_data.armature_modifiers import armature_of
 from ....blender_data.exporting.models.model_objects import ModelIndex
-from ....blender_data.rigging import binding, deform_bones, joint_weights, rig_copies, shown_bindings, volume_weights
-from ....blender_data.rigging.fitting import as_shown, bodies
-from ....blender_data.rigging.weighted_surfaces import WeightedSurface, mirror_surface, surface_of
+from ....blender_data.rigging import (
+    as_shown,
+    bodies,
+    bones,
+    joint_weights,
+    mesh_binding,
+    rig_copies,
+    shown_bindings,
+    volume_weights,
+)
+from ....blender_data.rigging.joint_weights import WeightedSurface, mirror_surface, surface_of
 from ....blender_data.translation_context import CONTEXT
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import Text, counted, joined, listed
@@ -100,10 +108,10 @@ class NeedsMeshes:
         """
         raise NotImplementedError
 
-    def bind(self, models: Models, avatar: Any, pose: Pose, find: Callable[[Models], binding.Bindings]) -> Text:
+    def bind(self, models: Models, avatar: Any, pose: Pose, find: Callable[[Models], mesh_binding.Bindings]) -> Text:
         """Bind the meshes of models with the weights that are found for them; return the report."""
         items = [obj for model in models for obj in model]
-        binding.require_bindable(items, avatar)
+        mesh_binding.require_bindable(items, avatar)
         with as_shown.shown_copies(items if pose else ()) as copies:
             found = find([[copies.get(obj, obj) for obj in model] for model in models])
             bindings = {obj: found[copies.get(obj, obj)] for obj in items}
@@ -111,11 +119,11 @@ class NeedsMeshes:
         scene_state.update_worlds(bpy.context, items)
         used = sorted({name for weights in bindings.values() for name in weights.used})
         with as_shown.kept_form(bpy.context, items, avatar if pose else None) as said:
-            released = binding.apply(bindings, avatar, set(known_bones(avatar)))
+            released = mesh_binding.apply(bindings, avatar, set(known_bones(avatar)))
             if not getattr(self, "vertex_group", ""):
                 for obj in items:
                     obj.data.meshferry.property_unset("volume_factors")
-            deform_bones.switch_on(avatar, used)
+            bones.switch_on(avatar, used)
         parts = [Text("{}: bound to {} of '{}'", names_of(models), counted(len(used), "bone"), avatar.name)]
         without = sum(weights.unweighted for weights in bindings.values())
         if without:
@@ -151,7 +159,9 @@ class OBJECT_OT_second_life_bind(KeepsForm, NeedsMeshes, bpy.types.Operator):
             )
         lines = bone_lines(avatar)
         bones = {name: rig_copies.moved(lines[name], pose.get(name, np.identity(4))) for name in chosen}
-        return self.bind(models, avatar, pose, lambda seen: binding.automatic(context, seen, bones, MOST_INFLUENCES))
+        return self.bind(
+            models, avatar, pose, lambda seen: mesh_binding.automatic(context, seen, bones, MOST_INFLUENCES)
+        )
 
 
 class OBJECT_OT_second_life_transfer_weights(KeepsForm, NeedsMeshes, bpy.types.Operator):
@@ -234,10 +244,12 @@ class OBJECT_OT_second_life_transfer_weights(KeepsForm, NeedsMeshes, bpy.types.O
         matrix = np.array(avatar.matrix_world, np.float64)
         return mirror_surface(surface, *symmetry(avatar, matrix), other_sides(known_bones(avatar)))
 
-    def found(self, models: Models, surface: WeightedSurface, avatar: Any, *, faces_alike: bool) -> binding.Bindings:
+    def found(
+        self, models: Models, surface: WeightedSurface, avatar: Any, *, faces_alike: bool
+    ) -> mesh_binding.Bindings:
         """Return the new weights of the objects of models."""
         items = [obj for model in models for obj in model]
-        bindings = binding.nearest(items, surface, MOST_INFLUENCES, faces_alike=faces_alike)
+        bindings = mesh_binding.nearest(items, surface, MOST_INFLUENCES, faces_alike=faces_alike)
         if not self.vertex_group:
             return bindings
         joints = set(known_bones(avatar))
@@ -280,7 +292,7 @@ def first_factors(obj: Any, avatar: Any) -> dict[str, float]:
     """Return the factors that change nothing: those that a mesh got last, or 1 if it has weights for volumes."""
     volumes = {name for family in volume_families(avatar) for name in family.volumes}
     kept = kept_factors(obj)
-    return kept or ({"factor": 1.0} if volumes.intersection(deform_bones.weighted_groups(obj)) else {})
+    return kept or ({"factor": 1.0} if volumes.intersection(bones.weighted_groups(obj)) else {})
 
 
 def by_volume(families: list[volume_weights.Family], factors: Mapping[str, float]) -> dict[str, float]:
@@ -340,7 +352,7 @@ class OBJECT_OT_second_life_fitted_mesh(KeepsForm, NeedsMeshes, bpy.types.Operat
                 "{}: it has no collision volumes; add an avatar with them, and bind the meshes to that one", avatar.name
             )
         items = [obj for model in models for obj in model]
-        binding.require_bindable(items, avatar)
+        mesh_binding.require_bindable(items, avatar)
         joints = set(known_bones(avatar))
         chosen = {name: getattr(self, name) for name in ("factor", *FACTORS)}
         bindings = {
@@ -360,7 +372,7 @@ class OBJECT_OT_second_life_fitted_mesh(KeepsForm, NeedsMeshes, bpy.types.Operat
             for obj, weights in bindings.items():
                 joint_weights.write(obj, weights, joints)
                 obj.data.meshferry.volume_factors = json.dumps(chosen)
-            deform_bones.switch_on(avatar, used)
+            bones.switch_on(avatar, used)
         volumes = {name for family in families for name in family.volumes}
         number = counted(len(volumes.intersection(used)), "collision volume")
         return joined([Text("{}: weights for {}", names_of(models), number), *said], "; ")
@@ -389,7 +401,7 @@ class OBJECT_OT_second_life_clean_weights(KeepsForm, NeedsMeshes, bpy.types.Oper
         """Clean the weights for the avatar's joints."""
         joints = set(known_bones(avatar))
         items = [obj for model in models for obj in model]
-        binding.require_bindable(items, avatar)
+        mesh_binding.require_bindable(items, avatar)
         vertices = groups = 0
         with as_shown.kept_form(context, items, avatar if pose else None) as said:
             for obj in items:
@@ -400,7 +412,7 @@ class OBJECT_OT_second_life_clean_weights(KeepsForm, NeedsMeshes, bpy.types.Oper
                 groups += len(before.joints) - len(after.used)
                 joint_weights.write(obj, after, joints)
                 if pose:
-                    deform_bones.switch_on(avatar, after.used)
+                    bones.switch_on(avatar, after.used)
         changed = Text(
             "{} changed, {} removed", counted(vertices, "vertex", "vertices"), counted(groups, "vertex group")
         )

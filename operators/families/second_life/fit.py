@@ -9,8 +9,7 @@ from bpy.props import EnumProperty
 
 from ....blender_data.armature_modifiers import armature_of
 from ....blender_data.mesh_data.element_selection import select_points
-from ....blender_data.rigging import body_shapes
-from ....blender_data.rigging.fitting import bodies, fit
+from ....blender_data.rigging import as_shown, bodies, body_shapes
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import Text, joined
 from ....io_formats.second_life.avatar import sliders
@@ -97,7 +96,7 @@ def inside_at_shapes(context: bpy.types.Context, avatar: Any, clothes: list[Any]
                 defaults = {slider.number: slider.default for slider in body_shapes.sliders()}
                 body_shapes.set_percents(avatar, {**defaults, **percents, sliders.MALE: male})
             context.view_layer.update()
-            found[key] = fit.vertices_inside(clothes, body)
+            found[key] = as_shown.vertices_inside(clothes, body)
     finally:
         restore()
         context.view_layer.update()

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from ....blender_data.armature_modifiers import armature_of
-from ....blender_data.rigging import joint_weights
-from ....blender_data.rigging.fitting import bodies
+from ....blender_data.rigging import bodies, joint_weights
 from ....io_formats.core.messages import Message, counted, listed, warning
 from ....io_formats.second_life.avatar.armature_sliders import unfollowed_sliders
 from .avatar_joints import is_avatar, known_bones, moved_by_file

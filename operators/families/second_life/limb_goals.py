@@ -6,8 +6,8 @@ import bpy
 import numpy as np
 
 from ....blender_data.animation import pose_curves
-from ....blender_data.rigging.posing import limb_goals
-from ....blender_data.rigging.posing.limb_goals import Limb
+from ....blender_data.rigging import limb_goals
+from ....blender_data.rigging.limb_goals import Limb
 from ....io_formats.core.messages import Text, joined, listed
 from ....io_formats.second_life.avatar.joints import facing_of
 from ...importing.import_base import enter_pose_mode, leave_edit_mode

@@ -13,7 +13,8 @@ from mathutils import Matrix
 from ....blender_data.armature_modifiers import MESHABLE, armature_of
 from ....blender_data.exporting.models.model_objects import ModelIndex
 from ....blender_data.importing.rigs import armatures
-from ....blender_data.rigging import body_shapes, deform_bones, rig_copies
+from ....blender_data.rigging import body_shapes, rig_copies
+from ....blender_data.rigging import bones as rigging_bones
 from ....blender_data.scene_state import update_worlds
 from ....blender_data.translation_context import CONTEXT
 from ....io_formats.core.errors import MeshferryError
@@ -297,7 +298,7 @@ def retarget(
             if matrices:
                 rig_copies.deform(copy, matrices, matrices[avatar_joints.ROOT])
                 copy.meshferry.property_unset("skin")  # The file's binding does not hold for the new shape.
-            deform_bones.switch_on_weighted(copy, avatar)
+            rigging_bones.switch_on_weighted(copy, avatar)
         if matrices:  # Meshes in the shape of the avatar turn with it to face -Y.
             avatar.rotation_quaternion.identity()
         rig_copies.relate_copies(copies)
@@ -306,7 +307,7 @@ def retarget(
         bpy.data.batch_remove(made)
         select_only(context, before)
         raise
-    weighted = {name for obj in meshes for name in deform_bones.weighted_groups(obj)}
+    weighted = {name for obj in meshes for name in rigging_bones.weighted_groups(obj)}
     lost = other_rigs.unmapped_text([bone for bone in unmapped if bone in weighted])
     turned = avatar_fit.pose_text(heads) if keeps else ""
     rig_copies.hide(context, [*meshes, rig])

@@ -5,8 +5,7 @@ from typing import Any
 import bpy
 import numpy as np
 
-from ....blender_data.rigging import binding
-from ....blender_data.rigging.fitting import bodies, seams
+from ....blender_data.rigging import bodies, mesh_binding, seams
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import Text, counted, listed
 from .avatar_joints import known_bones
@@ -26,7 +25,7 @@ class OBJECT_OT_second_life_match_seam(NeedsMeshes, bpy.types.Operator):
     def change(self, context: bpy.types.Context, models: Models, avatar: Any, pose: Pose) -> Text:
         """Match the finest meshes, one after the other."""
         items = [model[0] for model in models]
-        binding.require_bindable(items, avatar)
+        mesh_binding.require_bindable(items, avatar)
         joints = set(known_bones(avatar))
         found = seams.Seams(sorted(joints))
         for obj in bodies.active_meshes(avatar, context.view_layer.objects):

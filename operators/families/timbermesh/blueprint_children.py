@@ -9,7 +9,7 @@ import bpy
 from ....blender_data import file_records, import_marks
 from ....blender_data.file_records import FileRecord
 from ....blender_data.importing.placing.node_objects import OWNER
-from ....blender_data.mesh_data import mesh_edits
+from ....blender_data.mesh_data import checksums
 from ....io_formats.timbermesh.blueprint.format import TIMBERBORN_BLUEPRINT
 
 MODEL = "Model"
@@ -98,7 +98,7 @@ def set_model(child: bpy.types.Object, path: str) -> None:
     for obj in objects_of_model(child):
         if obj.data is not None and obj.type == "MESH":
             obj.data.meshferry.fingerprint = ""
-            mesh_edits.store_fingerprint(obj)
+            checksums.store_fingerprint(obj)
         above = obj.parent.name if obj.parent is not child else ""
         import_marks.prepare_part(obj, f"{above}/{obj.name}")
         if found is not None:

@@ -1,4 +1,4 @@
-"""Bind meshes as they are shown on a posed or shaped armature: binding does not move them.
+"""Bind meshes as they are shown on a posed or shaped armature, and find clothes inside of their body.
 
 The rest form of a mesh follows from its shown form and its weights, by the inverse of the blended transform of each
 vertex. All transforms are in world space and double precision.
@@ -14,14 +14,13 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ....io_formats.core.messages import Text, counted
-from ... import arrays, scene_state
-from ...armature_modifiers import armature_modifiers
-from ...mesh_data import element_selection, file_normals
-from .. import joint_poses, joint_weights, rig_copies, shown_bindings
-from ..joint_poses import Array
-from ..joint_weights import JointWeights
-from ..weighted_surfaces import require_scale
+from ...io_formats.core.messages import Text, counted
+from .. import arrays, scene_state
+from ..armature_modifiers import armature_modifiers
+from ..mesh_data import element_selection, file_normals
+from . import joint_poses, joint_weights, rig_copies, shown_bindings
+from .joint_poses import Array
+from .joint_weights import JointWeights, require_scale, surface_of
 
 LEAST_SIZE = 0.3
 """Smallest singular value of a blended transform by which a vertex is carried; others follow their strongest joint."""
@@ -265,3 +264,21 @@ def _edge_lengths(obj: bpy.types.Object, transforms: Array) -> Array:
     ends = arrays.read(obj.data.edges, "vertices", 2, np.int32)
     lengths: Array = np.linalg.norm(moved_points[ends[:, 0]] - moved_points[ends[:, 1]], axis=1)
     return lengths
+
+
+DEEPEST = 0.1
+"""Distance in metres from the surface up to which a point may be inside: farther ones are of openings of the body."""
+_ON = 1e-4
+"""Distance in metres below the surface up to which a point counts as on it."""
+
+
+def vertices_inside(
+    clothes: Sequence[bpy.types.Object], body: Sequence[bpy.types.Object]
+) -> dict[bpy.types.Object, npt.NDArray[np.bool_]]:
+    """Return which vertices of clothes, (V,), are inside of a body, all of them as armatures show them now."""
+    surface = surface_of(body, shown_points)
+    found = {}
+    for obj in clothes:
+        depth = surface.depth_of(shown_points(obj))
+        found[obj] = (depth > _ON) & (depth < DEEPEST)
+    return found

@@ -11,10 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from mathutils.kdtree import KDTree
 
-from ... import arrays, compat
-from .. import joint_weights
-from ..joint_weights import Weights
-from ..weighted_surfaces import Points, world_points
+from .. import arrays, compat
+from . import joint_weights
+from .joint_weights import Points, Weights, world_points
 
 WIDEST = 1e-3
 """Distance in metres up to which border vertices belong to one seam."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import bpy
 
-from ...armature_modifiers import armature_of
+from ..armature_modifiers import armature_of
 
 
 def bodies_of(armature: bpy.types.Object, objects: Iterable[bpy.types.Object]) -> dict[str, list[bpy.types.Object]]:

@@ -19,11 +19,11 @@ from ...io_formats.geometry.connectivity import labels, places
 from .. import arrays
 from ..armature_modifiers import armature_modifiers
 from . import heat_weights, joint_weights, shown_bindings
-from .fitting import filled_weights
-from .joint_weights import JointWeights, Weights
-from .weighted_surfaces import (
+from .joint_weights import (
+    JointWeights,
     Points,
     WeightedSurface,
+    Weights,
     require_scale,
     surface_of,
     triangles_of,
@@ -90,8 +90,8 @@ def nearest(
         points, normals = world_points(obj), world_normals(obj)
         values, known = surface.facing_weights_at(points, normals)
         if faces_alike:
-            values, known = filled_weights.from_other_side(values, known, points, normals, triangles_of(obj))
-            values = filled_weights.fill_weights(values, known, arrays.read(obj.data.edges, "vertices", 2, np.int32))
+            values, known = joint_weights.from_other_side(values, known, points, normals, triangles_of(obj))
+            values = joint_weights.fill_weights(values, known, arrays.read(obj.data.edges, "vertices", 2, np.int32))
         values = _unbent(obj, points, values)
         found[obj] = JointWeights(list(surface.joints), joint_weights.limited(values, most))
     return found

@@ -1,4 +1,4 @@
-"""Detect edits of meshes, armatures and actions since their import, by checksums that the import stored."""
+"""Checksums that an import stores, by which edits of meshes, materials, armatures and actions are found."""
 
 from __future__ import annotations
 
@@ -14,10 +14,35 @@ import numpy.typing as npt
 
 from ...io_formats.core.messages import Text
 from ...io_formats.core.scene import AnyArray, FloatArray, IntArray
-from .. import animated_blocks, arrays
+from .. import animated_blocks, arrays, compat
 from ..animated_blocks import with_shape_keys
 from ..armature_modifiers import armature_of
 from . import vertex_weights
+
+
+def material_checksum(material: bpy.types.Material) -> str:
+    """Return a checksum of the nodes of a material with their values, images and links, and of its settings."""
+    parts: list[Any] = [material.surface_render_method, material.use_backface_culling]
+    tree = compat.node_tree(material)
+    for node in tree.nodes if tree is not None else ():
+        image = getattr(node, "image", None)
+        parts += [node.bl_idname, node.name, node.mute, image.name if image is not None else ""]
+        parts += [None if socket.is_linked else _value(socket) for socket in node.inputs]
+    for link in tree.links if tree is not None else ():
+        parts.append((link.from_socket.identifier, link.to_node.name))
+    return str(zlib.crc32(repr(parts).encode()))
+
+
+def _value(socket: bpy.types.NodeSocket) -> Any:
+    value = getattr(socket, "default_value", None)
+    return tuple(value) if hasattr(value, "__len__") and not isinstance(value, str) else value
+
+
+def is_changed(material: bpy.types.Material) -> bool:
+    """Return whether an imported material was changed since; False if its original checksum is not known."""
+    known = material.meshferry.fingerprint
+    return bool(known) and known != material_checksum(material)
+
 
 _LABELS = {"position": "vertices", ".corner_vert": "faces", "material_index": "material assignment"}
 

@@ -16,9 +16,9 @@ from typing import Any
 import bpy
 from mathutils import Vector
 
-from ...operator_calls import edit_mode
-from ..helper_bones import COLLECTION as HELPERS
-from ..helper_bones import put_away
+from ..operator_calls import edit_mode
+from .helper_bones import COLLECTION as HELPERS
+from .helper_bones import put_away
 
 COLLECTION = "Goals"
 

@@ -1,1 +1,0 @@
-"""Clothes on bodies: bodies of figures, binding as shown, fit, seams."""

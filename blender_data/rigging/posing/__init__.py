@@ -1,1 +1,0 @@
-"""Bones that pose other bones."""
