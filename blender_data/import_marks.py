@@ -11,7 +11,7 @@ from typing import Any
 import bpy
 
 from . import names
-from .importing.import_request import ImportRequest
+from .importing.import_options import ImportRequest
 from .mesh_data import checksums
 
 _EULER_ORDERS = ("XYZ", "XZY", "YXZ", "YZX", "ZXY", "ZYX")

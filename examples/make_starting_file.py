@@ -16,8 +16,7 @@ from typing import Any
 import bpy
 import meshferry
 from make_tunic import garment, hull
-from meshferry.blender_data.importing.import_options import ImportOptions
-from meshferry.blender_data.importing.import_request import ImportRequest
+from meshferry.blender_data.importing.import_options import ImportOptions, ImportRequest
 from meshferry.blender_data.importing.importer import import_scene
 from meshferry.io_formats.core.scene import Node, Role, Scene
 from meshferry.io_formats.passes import lod_names

@@ -14,7 +14,7 @@ from ...io_formats.geometry.transforms import continuous_rotations
 from .. import animated_blocks, arrays
 from ..animated_blocks import with_shape_keys
 from ..animation.clip_sources import scene_rate
-from ..importing.clips.actions import ClipActions, ClipTiming
+from ..importing.actions import ClipActions, ClipTiming
 from ..rigging import joint_poses
 
 _CACHED = "TRANSFORM_CACHE"

@@ -20,10 +20,10 @@ from ...io_formats.disk.atomic_write import replace_file
 from ...io_formats.disk.reach import Reach
 from ..operator_calls import Selection
 from ..rigging.joint_poses import BoneMap
-from .clips.actions import PlayedBefore
-from .import_request import ImportRequest
-from .rigs import armatures
-from .shading.materials import MaterialFinder
+from . import armatures
+from .actions import PlayedBefore
+from .import_options import ImportRequest
+from .materials import MaterialFinder
 
 
 class ImportContext:

@@ -1,14 +1,18 @@
-"""Options of all imports."""
+"""Options of all imports, and the request for an import."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import bpy
+
 from ...io_formats.core import options as core_options
 from ...io_formats.core.options import Choice, Options, option
+from ...io_formats.core.scene import Scene
+from ...io_formats.disk.reach import Reach
 
 
 def _imports_animation(values: Mapping[str, Any]) -> bool:
@@ -204,3 +208,23 @@ VERTEX_ANIMATION = _BY_NAME["vertex_animation"]
 BONE_DIRECTION = _BY_NAME["bone_direction"]
 SET_FRAME_RATE = _BY_NAME["use_file_frame_rate"]
 MATERIAL_LIBRARY = _BY_NAME["material_library"]
+
+
+@dataclass(frozen=True)
+class ImportRequest:
+    """One scene to import into Blender."""
+
+    context: bpy.types.Context
+    scene: Scene
+    options: ImportOptions
+    source_path: str = ""
+    """Path of the file, which is stored on the collection; mesh caches are written beside it."""
+    armature: bpy.types.Object | None = None
+    """Existing armature that is used for the scene's skeleton; joints are matched to bones by name. If None, each
+    skeleton becomes a new armature. See :func:`.armature_matching.choose_for_scene`.
+    """
+    given: Mapping[str, Any] = field(default_factory=dict)
+    """Values of the format's options with which the scene was read, stored for a reload."""
+    reach: Reach | None = None
+    """The folders from which the file may bring in images. If None, all are brought in, and those from elsewhere named.
+    """

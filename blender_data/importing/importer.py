@@ -9,11 +9,10 @@ from ..armature_modifiers import armature_of
 from ..properties import store_fields
 from ..rigging import shown_bindings
 from ..steps import Steps, finish
-from . import meshes, objects, scene_blocks
+from . import meshes, nodes, objects
 from .import_context import ImportContext, ImportResult
-from .import_options import ImportOptions
-from .import_request import ImportRequest
-from .placing.placements import PlacementImporter
+from .import_options import ImportOptions, ImportRequest
+from .placements.placement_import import PlacementImporter
 
 __all__ = ["ImportOptions", "ImportRequest", "ImportResult", "import_scene", "import_steps"]
 
@@ -42,7 +41,7 @@ def import_steps(request: ImportRequest) -> Steps[ImportResult]:
 def _build(job: ImportContext) -> Steps[ImportResult]:
     if job.scene.placement is not None:
         return (yield from PlacementImporter(job, job.scene.placement).build())
-    actions = yield from scene_blocks.build_scene(job)
+    actions = yield from nodes.build_scene(job)
     _show_bindings(job)
     job.materials.report_textures()
     rendered = (made for made in job.objects if made.data and made.meshferry.role == "RENDER")

@@ -1,4 +1,4 @@
-"""Nodes of a scene -> objects with their meshes."""
+"""Nodes of a scene -> objects with their meshes and bindings; all content of a scene in the necessary order."""
 
 from __future__ import annotations
 
@@ -9,18 +9,46 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ...io_formats.core.scene import Layer, Mesh, Node, Role
+from ...io_formats.core.scene import Layer, Mesh, Node, Role, Skin
 from ...io_formats.geometry.normals import share_backwards
 from ...io_formats.geometry.triangles import with_polygons
 from ...io_formats.geometry.vertices import drop_repeated_corners, shares_mirrored_vertices, weld
 from .. import arrays, names
 from ..mesh_data import file_normals, quantised_values, surfaces
+from ..properties import store_fields
+from ..rigging import helper_bones
 from ..rigging.joint_poses import BoneMap
-from . import meshes, objects, shape_keys
+from ..steps import Step, Steps, scaled
+from . import meshes, objects
+from .armature_matching import build_skeletons, set_sliders, switch_on_weighted
+from .clips import ClipBuilder
 from .import_context import ImportContext
 from .import_options import AUTOMATIC_NORMALS_LIMIT
-from .rigs import skins
-from .shading.shaders import MeshLayers
+from .shaders import MeshLayers
+
+
+def store_binding(made: bpy.types.Object, skin: Skin) -> None:
+    """Store a node's binding and the current transform of its object, in single precision."""
+    kept = made.meshferry.skin
+    kept.bind_shape = _row_by_row(skin.bind_shape)
+    kept.given_matrix = _row_by_row(np.array(made.matrix_basis, np.float64))
+    kept.has_positions = skin.joint_positions is not None
+    store_fields(kept, skin)
+    others = skin.alt_inverse_bind
+    for number, name in enumerate(skin.joint_names):
+        joint = kept.joints.add()
+        joint.name = names.readable(name)
+        joint.inverse_bind = _row_by_row(skin.inverse_bind[number])
+        if others is not None:
+            joint.alt_inverse_bind = _row_by_row(others[number])
+        if skin.joint_positions is not None:
+            joint.position = _row_by_row(skin.joint_positions[number])
+
+
+def _row_by_row(values: npt.ArrayLike) -> list[float]:
+    """Return the values as a flat list, row by row. Blender clamps them to the range of single precision."""
+    row: list[float] = np.asarray(values, np.float64).reshape(-1).tolist()
+    return row
 
 
 class NodeBuilder:
@@ -46,9 +74,9 @@ class NodeBuilder:
         if bones is not None:
             objects.hang_on_armature(made, bones.armature, weights.names if weights else ())
             if node.skin is not None and not self._shares_skin_of_finest(node):
-                skins.store_binding(made, node.skin)
+                store_binding(made, node.skin)
         shapes = mesh.shape_keys if self.options.use_shape_keys else []
-        key_names = shape_keys.add_file_shapes(made, shapes)
+        key_names = meshes.add_file_shapes(made, shapes)
         surfaces.write(made, mesh.surfaces, [layer.name for layer in mesh.uvs], key_names)
         return made
 
@@ -154,3 +182,33 @@ class NodeBuilder:
             file_normals.set_and_store(built, mesh.normal, mesh.corner_point, is_quantised=is_quantised)
         else:
             file_normals.set_editable_normals(built, mesh.normal, mesh.corner_point)
+
+
+def build_scene(job: ImportContext) -> Steps[int]:
+    """Create the content of an import without linking it to a collection; return the number of actions."""
+    nodes = job.scene.nodes
+    if job.scene.skeletons:
+        yield Step("Building armatures", 0.0)
+    job.materials.link_from_library({name for node in nodes if node.mesh for name in node.mesh.materials if name})
+    build_skeletons(job)
+    builder = NodeBuilder(job)
+    for index, node in enumerate(nodes):
+        yield Step("Building objects", 0.7 * index / len(nodes))
+        job.objects.append(builder.build(index, node))
+    switch_on_weighted(job)
+    helper_bones.show_used(job.scene, job.bones)
+    helper_bones.hide(job.scene, job.bones, job.armatures)
+    _relate_objects(job)
+    actions = yield from scaled(ClipBuilder(job).build(), 0.7, 1.0)
+    set_sliders(job)
+    return actions
+
+
+def _relate_objects(job: ImportContext) -> None:
+    """Set the parents of objects, and store the finest object of each level of detail and physics shape."""
+    for made, node in zip(job.objects, job.scene.nodes, strict=True):
+        if node.parent >= 0:
+            made.parent = job.objects[node.parent]
+        objects.set_role(made, node, job.objects)
+    if job.is_placed:
+        objects.point_to_parts(job.scene.nodes, job.objects)

@@ -247,8 +247,7 @@ class BlendSession:
         ``armatures`` lists the armatures of earlier files of the job, the oldest first; new ones are appended.
         ``given`` are the options that the scene was read with, ``reach`` the folders of its images.
         """
-        from ...blender_data.importing import import_request, importer
-        from ...blender_data.importing.rigs import armature_matching
+        from ...blender_data.importing import armature_matching, import_options, importer
 
         there = armatures if armatures is not None else []
         empty_file, context = self._empty_file, self.load().context
@@ -260,7 +259,7 @@ class BlendSession:
         if chosen is None:
             scene.warnings += armature_matching.mismatches(context, scene, there, options.armature)
         path = str(source.absolute())
-        request = import_request.ImportRequest(context, scene, options, path, chosen, given=given or {}, reach=reach)
+        request = import_options.ImportRequest(context, scene, options, path, chosen, given=given or {}, reach=reach)
         has_sources = scene.placement is not None and any(model.source for model in scene.placement.models)
         with self.quiet(errors=has_sources):  # Blender's importer lists missing textures there
             result = importer.import_scene(request)

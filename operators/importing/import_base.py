@@ -12,10 +12,9 @@ from bpy_extras.io_utils import ImportHelper
 
 from ...blender_data import file_records, import_choices
 from ...blender_data.file_records import FileRecord
-from ...blender_data.importing import import_request, importer
+from ...blender_data.importing import armature_matching, import_options, importer
+from ...blender_data.importing import objects as importing_objects
 from ...blender_data.importing.import_options import IMPORT_OPTIONS, ImportOptions
-from ...blender_data.importing.placing import side_by_side
-from ...blender_data.importing.rigs import armature_matching
 from ...blender_data.operator_calls import Selection
 from ...blender_data.steps import Steps, scaled, without_collection
 from ...io_formats.api import format_of, scene_of
@@ -139,7 +138,7 @@ class ImportFiles(LongWork, ImportHelper):
             raise
         if self.use_side_by_side:
             context.view_layer.update()  # computes the bounding boxes of new objects
-            side_by_side.place_side_by_side([result.objects for result in results])
+            importing_objects.place_side_by_side([result.objects for result in results])
         objects = [obj for result in results for obj in result.objects]
         # Select meshes first: from a mesh its armature can be found, but not the reverse.
         select_only(context, sorted(objects, key=lambda obj: obj.type == "ARMATURE"))
@@ -268,7 +267,7 @@ def import_file(
     del loaded  # memory use peaks later, when Blender's mesh is built
     if armature is None:
         scene.warnings += armature_matching.mismatches(context, scene, candidates, general.armature)
-    request = import_request.ImportRequest(context, scene, general, path, armature, options)
+    request = import_options.ImportRequest(context, scene, general, path, armature, options)
     result = yield from scaled(importer.import_steps(request), 0.3, 1.0)
     try:
         if result.objects:

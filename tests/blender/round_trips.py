@@ -24,11 +24,11 @@ def imported(data: bytes, name: str = "given", *, headless: bool = True, **optio
 def scene_imported(scene: Any, *, armature: Any = None, headless: bool = True, **options: Any) -> Any:
     """Import a scene; return the import's result."""
     import bpy
-    from meshferry.blender_data.importing import import_options, import_request, importer
+    from meshferry.blender_data.importing import import_options, importer
     from meshferry.io_formats.core.options import resolve
 
     values = import_options.ImportOptions.of(resolve(import_options.IMPORT_OPTIONS, options, headless=headless))
-    return importer.import_scene(import_request.ImportRequest(bpy.context, scene, values, armature=armature))
+    return importer.import_scene(import_options.ImportRequest(bpy.context, scene, values, armature=armature))
 
 
 def exported(

@@ -21,7 +21,7 @@ LEGS = ("mHip", "mKnee", "mAnkle", "mFoot", "mToe", "UPPER_LEG", "LOWER_LEG", "F
 
 def added(skeleton: Any = None, **which: bool) -> Any:
     import bpy
-    from meshferry.blender_data.importing.rigs import armatures
+    from meshferry.blender_data.importing import armatures
     from meshferry.io_formats.second_life.avatar import skeletons
 
     skeleton = skeleton or skeletons.avatar_skeleton(**which)

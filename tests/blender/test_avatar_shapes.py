@@ -28,7 +28,7 @@ REST = {
 
 def added() -> Any:
     import bpy
-    from meshferry.blender_data.importing.rigs import armatures
+    from meshferry.blender_data.importing import armatures
     from meshferry.io_formats.second_life.avatar import skeletons
 
     return armatures.add_skeleton(bpy.context, skeletons.avatar_skeleton(), name="Avatar")

@@ -98,13 +98,13 @@ def model_of(name: str, content: bytes) -> PlacedModel:
 
 def test_models_are_made_of_decoded_pictures_and_broken_ones_are_named() -> None:
     import bpy
-    from meshferry.blender_data.importing import import_options, import_request, importer
+    from meshferry.blender_data.importing import import_options, importer
 
     stored = pixels((4, 4), 3)
     models = [model_of("good", png_of(stored)), model_of("bad", b"no picture"), model_of("cut", b"")]
     nodes = [PlacedNode(model.name, content=ModelUse(number)) for number, model in enumerate(models)]
     scene = Scene("map", placement=Placement([PlacementPart("map", nodes)], models))
-    result = importer.import_scene(import_request.ImportRequest(bpy.context, scene, import_options.ImportOptions.of()))
+    result = importer.import_scene(import_options.ImportRequest(bpy.context, scene, import_options.ImportOptions.of()))
     types = {obj.name: obj.type for obj in result.collection.objects}
     assert types == {"good": "MESH", "bad": "EMPTY", "cut": "EMPTY"}
     assert tuple(bpy.data.objects["good"].data.vertices[0].co) == tuple(stored[-1, 0])

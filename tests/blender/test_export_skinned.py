@@ -188,7 +188,7 @@ def test_deform_bones_only(clean_blender: Any) -> None:
 
 def imported_rig() -> Any:
     """Import joints with scales, out of order, with two roots; return the armature."""
-    from meshferry.blender_data.importing import import_options, import_request, importer
+    from meshferry.blender_data.importing import import_options, importer
     from meshferry.io_formats.core.scene import Joint, Mesh, Node, Scene, Skeleton
 
     joints = [
@@ -201,7 +201,7 @@ def imported_rig() -> Any:
     mesh.joint_indices = np.int32([[0, 1], [1, 2], [2, 0], [3, 0]])
     mesh.joint_weights = np.float32([[0.5, 0.5], [1, 0], [1, 0], [1, 0]])
     scene = Scene("Model", [Node("Thing", mesh=mesh, skeleton=0)], [Skeleton("Bones", joints)])
-    made = importer.import_scene(import_request.ImportRequest(bpy.context, scene, import_options.ImportOptions.of()))
+    made = importer.import_scene(import_options.ImportRequest(bpy.context, scene, import_options.ImportOptions.of()))
     assert made.objects
     return next(obj for obj in bpy.data.objects if obj.type == "ARMATURE")
 

@@ -20,10 +20,10 @@ pytestmark = pytest.mark.needs_bpy
 
 def run(scene: Any, source_path: str = "", **options: Any) -> Any:
     import bpy
-    from meshferry.blender_data.importing import import_options, import_request, importer
+    from meshferry.blender_data.importing import import_options, importer
 
     return importer.import_scene(
-        import_request.ImportRequest(bpy.context, scene, import_options.ImportOptions.of(options), source_path)
+        import_options.ImportRequest(bpy.context, scene, import_options.ImportOptions.of(options), source_path)
     )
 
 
@@ -342,8 +342,7 @@ def test_vertex_animation_can_be_left_out() -> None:
 @pytest.mark.parametrize("existed", [False, True])
 def test_a_failure_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, existed: bool) -> None:
     import bpy
-    from meshferry.blender_data.importing import importer
-    from meshferry.blender_data.importing.clips import actions
+    from meshferry.blender_data.importing import actions, importer
 
     clip, _ = wave_clip()
     clip.transforms = moving_clip(frames=6).transforms
@@ -379,7 +378,7 @@ def test_a_cache_is_not_written_through_a_planted_link(tmp_path: Path) -> None:
 
 
 def test_steady_colours() -> None:
-    from meshferry.blender_data.importing.shading.materials import _COLORS, _SUBSTANCES, steady_color
+    from meshferry.blender_data.importing.materials import _COLORS, _SUBSTANCES, steady_color
 
     for word, color in (_COLORS | _SUBSTANCES).items():
         assert steady_color(f"Big_{word}.001") == color

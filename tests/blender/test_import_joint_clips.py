@@ -70,7 +70,7 @@ def test_keys_have_the_handles_that_blender_calculates() -> None:
 def test_bones_that_are_converted_apart_get_the_keys_of_those_converted_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from meshferry.blender_data.importing.clips import actions
+    from meshferry.blender_data.importing import actions
 
     def keys() -> dict[tuple[str, int], Any]:
         found = curves_of(run(figure()[0]).armatures[0])
@@ -272,7 +272,7 @@ def test_what_bones_cannot_show_is_said_once() -> None:
 @pytest.mark.parametrize("played", [False, True])
 def test_a_failure_gives_the_armature_back(monkeypatch: pytest.MonkeyPatch, played: bool) -> None:
     import bpy
-    from meshferry.blender_data.importing.clips import actions
+    from meshferry.blender_data.importing import actions
 
     scene, _ = figure()
     armature = run(scene).armatures[0]
@@ -299,7 +299,7 @@ def test_a_failure_gives_the_armature_back(monkeypatch: pytest.MonkeyPatch, play
 
 def test_a_linked_armature_is_left_alone(tmp_path: Any) -> None:
     import bpy
-    from meshferry.blender_data.importing.rigs.armature_matching import choose_for_scene
+    from meshferry.blender_data.importing.armature_matching import choose_for_scene
     from meshferry.io_formats.core.errors import MeshferryError
 
     scene, _ = figure()
@@ -355,7 +355,7 @@ def test_the_skeleton_file_is_remembered() -> None:
 
 def test_which_armature_is_chosen() -> None:
     import bpy
-    from meshferry.blender_data.importing.rigs.armature_matching import choose_for_scene
+    from meshferry.blender_data.importing.armature_matching import choose_for_scene
     from meshferry.io_formats.core.errors import MeshferryError
     from meshferry.io_formats.core.scene import Joint, Scene, Skeleton
 

@@ -26,10 +26,10 @@ CUBE = np.array([(x, y, z) for z in (-0.5, 0.5) for y in (-0.5, 0.5) for x in (-
 
 def run(scene: Any, source_path: str = "", *, onto: Any = None, **options: Any) -> Any:
     import bpy
-    from meshferry.blender_data.importing import import_options, import_request, importer
+    from meshferry.blender_data.importing import import_options, importer
 
     return importer.import_scene(
-        import_request.ImportRequest(
+        import_options.ImportRequest(
             bpy.context, scene, import_options.ImportOptions.of(options), source_path, armature=onto
         )
     )
@@ -350,7 +350,7 @@ def own_armatures() -> list[Any]:
 
 def test_meshes_bound_alike_share_an_armature_of_the_same_run() -> None:
     import bpy
-    from meshferry.blender_data.importing.rigs.armature_matching import choose_for_scene
+    from meshferry.blender_data.importing.armature_matching import choose_for_scene
 
     context = bpy.context
     first = run(model(rigged=True)).armatures[0]
@@ -386,7 +386,7 @@ def test_meshes_bound_alike_share_an_armature_of_the_same_run() -> None:
 
 def test_joints_on_other_parents_are_others_though_they_lie_alike() -> None:
     import bpy
-    from meshferry.blender_data.importing.rigs.armature_matching import choose_for_scene
+    from meshferry.blender_data.importing.armature_matching import choose_for_scene
     from meshferry.io_formats.core.scene import Joint
 
     def standing(parent: int) -> Any:
@@ -571,14 +571,14 @@ def test_textures_of_the_network_are_not_asked_for(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", ["PACKED", "BROKEN", "REFUSED"])
 def test_a_broken_texture_is_named(tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from meshferry.blender_data.importing.shading import texture_files
+    from meshferry.blender_data.importing import textures
     from meshferry.io_formats.core.scene import Material
     from meshferry.io_formats.core.shading import Texture
 
     (tmp_path / "a.png").write_bytes(b"no picture")
     texture = Texture("a.png", str(tmp_path / "a.png"), b"no picture" if how == "PACKED" else None)
     if how == "REFUSED":  # as where the file goes away, or may not be read
-        monkeypatch.setattr(texture_files, "_exists", lambda _place: True)
+        monkeypatch.setattr(textures, "_exists", lambda _place: True)
         (tmp_path / "a.png").unlink()
     (said,) = run(with_material(Material("Skin", texture=texture))).warnings
     assert "'Skin'" in said and "'a.png'" in said
@@ -603,11 +603,11 @@ def test_a_picture_that_is_there_is_used_again(tmp_path: Path) -> None:
         ("importing.objects", "point_to_parts"),
         ("importing.objects", "hide_levels"),
         ("importing.meshes", "add_hull_faces"),
-        ("importing.rigs.skins", "store_binding"),
-        ("importing.rigs.drawn_bones", "sort_bones"),
-        ("importing.rigs.drawn_bones", "draw_bone"),
-        ("importing.shading.shaders", "arrange_nodes"),
-        ("importing.shading.textures", "TextureLoader._checked"),
+        ("importing.nodes", "store_binding"),
+        ("importing.armatures", "sort_bones"),
+        ("importing.armatures", "draw_bone"),
+        ("importing.shaders", "arrange_nodes"),
+        ("importing.textures", "TextureLoader._checked"),
         ("mesh_data.surfaces", "store_fields"),
     ],
 )

@@ -24,12 +24,12 @@ ROBOT, IDLE = "ms12_robot_12bones.mesh", "an10_robot_idle.anim"
 
 def load(path: Path, armature: Any = None, **options: Any) -> Any:
     import bpy
-    from meshferry.blender_data.importing import import_options, import_request, importer
+    from meshferry.blender_data.importing import import_options, importer
     from meshferry.io_formats.api import read_scene
 
     resolved = import_options.ImportOptions.of({"frame_start": 0, "use_weld": False, **options})
     return importer.import_scene(
-        import_request.ImportRequest(bpy.context, read_scene(path), resolved, str(path), armature=armature)
+        import_options.ImportRequest(bpy.context, read_scene(path), resolved, str(path), armature=armature)
     )
 
 

@@ -20,10 +20,10 @@ NAMES = ["j0", "j1", "j2", "j0", "", LONG + "a", LONG + "b"]
 
 def run(scene: Any, *, onto: Any = None, **options: Any) -> Any:
     import bpy
-    from meshferry.blender_data.importing import import_options, import_request, importer
+    from meshferry.blender_data.importing import import_options, importer
 
     return importer.import_scene(
-        import_request.ImportRequest(bpy.context, scene, import_options.ImportOptions.of(options), "", armature=onto)
+        import_options.ImportRequest(bpy.context, scene, import_options.ImportOptions.of(options), "", armature=onto)
     )
 
 
@@ -323,12 +323,12 @@ def test_an_absurd_skeleton_is_refused_and_leaves_nothing() -> None:
 
 
 STAGES = [
-    ("importing.rigs.armatures", "_remember"),
+    ("importing.armatures", "_remember"),
     ("mesh_data.vertex_weights", "_set"),
     ("importing.objects", "hang_on_armature"),
     ("mesh_data.surfaces", "write"),
     ("importing.objects", "set_role"),
-    ("importing.clips.actions", "add_keys"),
+    ("importing.actions", "add_keys"),
     ("importing.objects", "hide_levels"),
 ]
 

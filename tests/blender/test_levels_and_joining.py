@@ -51,10 +51,10 @@ def exported(collection: Any, **options: Any) -> sc.Scene:
 
 def test_levels_of_detail_go_back_into_their_file() -> None:
     import bpy
-    from meshferry.blender_data.importing import import_options, import_request, importer
+    from meshferry.blender_data.importing import import_options, importer
 
     made = importer.import_scene(
-        import_request.ImportRequest(bpy.context, separate(scene_of_levels()), import_options.ImportOptions.of())
+        import_options.ImportRequest(bpy.context, separate(scene_of_levels()), import_options.ImportOptions.of())
     )
     assert sorted((obj.name, obj.meshferry.lod) for obj in bpy.data.objects) == [("tree", 0), ("tree_lod_1", 1)]
     parts = UNIGINE_MESH.files_of(exported(made.collection), {})

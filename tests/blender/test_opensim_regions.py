@@ -17,8 +17,7 @@ from helpers_render import render_from_above
 from meshferry.blender_data import names
 from meshferry.blender_data.importing import importer
 from meshferry.blender_data.importing.import_context import ImportResult
-from meshferry.blender_data.importing.import_options import ImportOptions
-from meshferry.blender_data.importing.import_request import ImportRequest
+from meshferry.blender_data.importing.import_options import ImportOptions, ImportRequest
 from meshferry.io_formats import api
 from meshferry.io_formats.core.errors import FormatError
 from meshferry.io_formats.second_life.opensim import ground

@@ -11,11 +11,9 @@ import bpy
 import numpy as np
 import pytest
 from meshferry.blender_data import import_marks, names
-from meshferry.blender_data.importing import importer
+from meshferry.blender_data.importing import importer, objects
 from meshferry.blender_data.importing.import_context import ImportResult
-from meshferry.blender_data.importing.import_options import ImportOptions
-from meshferry.blender_data.importing.import_request import ImportRequest
-from meshferry.blender_data.importing.placing import side_by_side
+from meshferry.blender_data.importing.import_options import ImportOptions, ImportRequest
 from meshferry.blender_data.reloading.placed_update import replace_placed
 from meshferry.io_formats.core.placement import (
     Channels,
@@ -213,12 +211,12 @@ def test_a_cancelled_import_leaves_nothing(clean_blender: Any) -> None:
 def test_side_by_side_moves_the_topmost_object_only(clean_blender: Any) -> None:
     first, second = build(building()), build(building())
     bpy.context.view_layer.update()
-    side_by_side.place_side_by_side([first.objects, second.objects])
+    objects.place_side_by_side([first.objects, second.objects])
     moved = [obj for obj in second.objects if obj.delta_location.length]
     assert moved == [by_key(second.objects)["/"]] and moved[0].location.length == 0.0
     assert not any(map(import_marks.is_moved, second.objects))
     bpy.context.view_layer.update()
-    ends = [side_by_side._range(result.objects) for result in (first, second)]
+    ends = [objects._range(result.objects) for result in (first, second)]
     assert ends[0][1] < ends[1][0]
 
 

@@ -14,8 +14,7 @@ import pytest
 from meshferry.blender_data import names
 from meshferry.blender_data.importing import importer
 from meshferry.blender_data.importing.import_context import ImportResult
-from meshferry.blender_data.importing.import_options import ImportOptions
-from meshferry.blender_data.importing.import_request import ImportRequest
+from meshferry.blender_data.importing.import_options import ImportOptions, ImportRequest
 from meshferry.blender_data.pictures import assets
 from meshferry.io_formats.core.errors import FormatError
 from meshferry.io_formats.core.placement import (

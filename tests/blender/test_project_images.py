@@ -22,7 +22,7 @@ from meshferry.io_formats.unigine.project.project import open_project
 from meshferry.io_formats.unigine.project.project_textures import texture_of
 
 bpy = pytest.importorskip("bpy", reason="Blender is absent")
-from meshferry.blender_data.importing.shading.project_images import ProjectImages  # noqa: E402
+from meshferry.blender_data.importing.project_images import ProjectImages  # noqa: E402
 
 pytestmark = pytest.mark.needs_bpy
 
@@ -277,7 +277,7 @@ def member(archive: Path, content: bytes, name: str = "leaf", *, has_alpha: bool
 
 def test_materials_of_jpeg_2000_pictures_are_made_without_decoding_them(codestream: bytes, tmp_path: Path) -> None:
     from meshferry.blender_data.importing.import_options import ImportOptions
-    from meshferry.blender_data.importing.shading.materials import MaterialFinder
+    from meshferry.blender_data.importing.materials import MaterialFinder
 
     archive = tmp_path / "region.oar"
     archive.write_bytes(b"archive")

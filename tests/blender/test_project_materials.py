@@ -34,7 +34,7 @@ def used_files(material: dict[str, Any]) -> set[str]:
 def test_every_used_texture_is_shown(samples: Path, name: str) -> None:
     import bpy
     from meshferry.blender_data.importing.import_options import ImportOptions
-    from meshferry.blender_data.importing.shading.materials import MaterialFinder
+    from meshferry.blender_data.importing.materials import MaterialFinder
     from meshferry.io_formats.core.messages import Report
     from meshferry.io_formats.projects import Projects
     from meshferry.io_formats.unigine.project.project import open_project

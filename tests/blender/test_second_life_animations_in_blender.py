@@ -30,11 +30,11 @@ def expected(folder: Path) -> dict[str, Any]:
 def imported(path: Path, onto: Any = None) -> Any:
     """Import a file onto an armature, or onto one of its own; return the armature."""
     import bpy
-    from meshferry.blender_data.importing import import_options, import_request, importer
+    from meshferry.blender_data.importing import import_options, importer
     from meshferry.io_formats.api import read_scene
 
     options = import_options.ImportOptions.of({})
-    request = import_request.ImportRequest(bpy.context, read_scene(str(path), {}), options, str(path), onto)
+    request = import_options.ImportRequest(bpy.context, read_scene(str(path), {}), options, str(path), onto)
     assert importer.import_scene(request).actions
     return next(obj for obj in bpy.data.objects if obj.animation_data and obj.animation_data.action)
 

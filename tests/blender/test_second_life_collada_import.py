@@ -26,13 +26,12 @@ with_samples = pytest.mark.skipif(not EXPECTED, reason="no sample files")
 
 def imported(document: Collada, path: Path | str = "", armature: Any = None, target: str = "AUTO") -> Any:
     """Import a document; ``armature`` is one of the same run."""
-    from meshferry.blender_data.importing import import_options, import_request, importer
-    from meshferry.blender_data.importing.rigs import armature_matching
+    from meshferry.blender_data.importing import armature_matching, import_options, importer
 
     scene = mapping.to_scene(document, "file", {})
     chosen = import_options.ImportOptions.of({"use_weld": False, "armature": target})
     found = armature_matching.choose_for_scene(bpy.context, scene, [armature] if armature else [], target)
-    return importer.import_scene(import_request.ImportRequest(bpy.context, scene, chosen, str(path), found))
+    return importer.import_scene(import_options.ImportRequest(bpy.context, scene, chosen, str(path), found))
 
 
 def sample(name: str, **general: Any) -> Any:

@@ -29,12 +29,12 @@ def facts(samples: Path) -> dict[str, Any]:
 
 def imported(path: Path, **options: Any) -> Any:
     import bpy
-    from meshferry.blender_data.importing import import_options, import_request, importer
+    from meshferry.blender_data.importing import import_options, importer
     from meshferry.io_formats.api import read_scene
 
     scene = read_scene(str(path), {})
     made = importer.import_scene(
-        import_request.ImportRequest(bpy.context, scene, import_options.ImportOptions.of(options), str(path))
+        import_options.ImportRequest(bpy.context, scene, import_options.ImportOptions.of(options), str(path))
     )
     bpy.context.view_layer.update()
     return made

@@ -35,12 +35,12 @@ TURN = np.array(((0.0, 1.0, 0.0, 0.0), (-1.0, 0.0, 0.0, 0.0), (0.0, 0.0, 1.0, 0.
 
 def imported(path: Path, **options: Any) -> Any:
     import bpy
-    from meshferry.blender_data.importing import import_options, import_request, importer
+    from meshferry.blender_data.importing import import_options, importer
     from meshferry.io_formats.api import read_scene
 
     own = {name: options.pop(name) for name in ("skeleton_joints", "skeleton_rest") if name in options}
     made = importer.import_scene(
-        import_request.ImportRequest(
+        import_options.ImportRequest(
             bpy.context,
             read_scene(str(path), own),
             import_options.ImportOptions.of({"use_weld": False, **options}),

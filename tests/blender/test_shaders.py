@@ -49,7 +49,7 @@ def image_of(texture: Texture, is_color: bool) -> Any:
 
 def shown(shading: Shading, *, uvs: tuple[str, ...] = ("UV0", "UV1"), **options: Any) -> Any:
     import bpy
-    from meshferry.blender_data.importing.shading import shaders
+    from meshferry.blender_data.importing import shaders
 
     material = bpy.data.materials.new("Shown")
     shaders.show(material, shading, shaders.MeshLayers("Color", uvs), options.pop("image_of", image_of), **options)
@@ -177,7 +177,7 @@ def test_a_constant_alpha_is_tested(alpha: float, shows: float) -> None:
 
 
 def test_building_again_replaces_the_nodes() -> None:
-    from meshferry.blender_data.importing.shading import shaders
+    from meshferry.blender_data.importing import shaders
 
     material = shown(whole())
     count = len(material.node_tree.nodes)
@@ -362,11 +362,11 @@ def test_materials_that_differ_in_their_textures_alone_are_as_if_each_was_the_on
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     import bpy
+    from meshferry.blender_data.importing import materials, shaders
     from meshferry.blender_data.importing.import_options import ImportOptions
-    from meshferry.blender_data.importing.shading import materials, node_layout, shaders
 
     built: list[Any] = []
-    arrange = node_layout.arrange_nodes
+    arrange = shaders.arrange_nodes
     monkeypatch.setattr(shaders, "arrange_nodes", lambda *args: built.append(0) or arrange(*args))
     given = [
         Material(name, shading=shading, identity=name[:3], properties={"from": name[:1]} if name != "Elm" else {})

@@ -23,11 +23,11 @@ FACING = np.array([avatar_table.turned(axis) for axis in np.identity(3)]).T
 
 def imported(path: Path, armature: Any = None, **options: Any) -> Any:
     import bpy
-    from meshferry.blender_data.importing import import_options, import_request, importer
+    from meshferry.blender_data.importing import import_options, importer
     from meshferry.io_formats.api import read_scene
 
     made = importer.import_scene(
-        import_request.ImportRequest(
+        import_options.ImportRequest(
             bpy.context,
             read_scene(str(path), options),
             import_options.ImportOptions.of({"use_weld": False, "armature": "ACTIVE" if armature else "NEW"}),
@@ -41,7 +41,7 @@ def imported(path: Path, armature: Any = None, **options: Any) -> Any:
 
 def avatar_added(skeleton: Any = None) -> Any:
     import bpy
-    from meshferry.blender_data.importing.rigs import armatures
+    from meshferry.blender_data.importing import armatures
     from meshferry.io_formats.second_life.avatar import skeletons
 
     return armatures.add_skeleton(bpy.context, skeleton or skeletons.avatar_skeleton(), name="Avatar")

@@ -67,7 +67,7 @@ def rendered(face: Face, content: bytes, folder: Path) -> Array:
     """Import a material and render a plane with it before a grey world; return linear RGB (SIZE, SIZE, 3)."""
     import bpy
     from meshferry.blender_data.importing.import_options import ImportOptions
-    from meshferry.blender_data.importing.shading.materials import MaterialFinder
+    from meshferry.blender_data.importing.materials import MaterialFinder
 
     texture = Texture("face", source=str(folder / "region" / "face"), read=lambda: content,
                       has_alpha=face.has_alpha)  # fmt: skip

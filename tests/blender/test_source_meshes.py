@@ -13,10 +13,9 @@ import numpy as np
 import pytest
 import unigine_oracle
 from meshferry.blender_data import steps
-from meshferry.blender_data.foreign import source_import
 from meshferry.blender_data.importing import importer
-from meshferry.blender_data.importing.import_options import ImportOptions
-from meshferry.blender_data.importing.import_request import ImportRequest
+from meshferry.blender_data.importing.import_options import ImportOptions, ImportRequest
+from meshferry.blender_data.importing.placements import addon_models
 from meshferry.io_formats import api
 from meshferry.io_formats.core.addon_files import SourceFile
 from meshferry.io_formats.core.placement import PlacedModel
@@ -68,7 +67,7 @@ def models(path: Path) -> list[PlacedModel]:
 
 def read(model: PlacedModel) -> Mesh:
     assert model.source is not None
-    steps.finish(source_import.import_steps(bpy.context, model.source))
+    steps.finish(addon_models.import_steps(bpy.context, model.source))
     (node,) = model.read().nodes
     assert node.mesh is not None
     return node.mesh
@@ -251,13 +250,13 @@ def test_the_import_can_be_cancelled_between_files(level: Path) -> None:
 
 def test_a_file_is_imported_once_until_it_changes(level: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     imported: list[str] = []
-    original = source_import._import
+    original = addon_models._import
 
     def counting(context: Any, source: SourceFile, names: Any) -> Any:
         imported.append(source.path.name)
         return original(context, source, names)
 
-    monkeypatch.setattr(source_import, "_import", counting)
+    monkeypatch.setattr(addon_models, "_import", counting)
     projects = Projects()
     for _ in range(2):
         importer.import_scene(request(level, projects))

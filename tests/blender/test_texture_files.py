@@ -28,7 +28,7 @@ PICTURE = b"\xff\xd8\xff"
     ],
 )
 def test_files_are_found(tmp_path: Path, stored: str, there: str) -> None:
-    from meshferry.blender_data.importing.shading.texture_files import TextureFiles
+    from meshferry.blender_data.importing.textures import TextureFiles
 
     folder = tmp_path / "model"
     (folder / "textures").mkdir(parents=True)
@@ -44,10 +44,10 @@ def test_files_are_found(tmp_path: Path, stored: str, there: str) -> None:
     "stored", ["//host/share/a.png", "\\\\host\\a.png", "file:////host/a.png", "http://host/a.png"]
 )
 def test_nothing_is_fetched_over_a_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stored: str) -> None:
-    from meshferry.blender_data.importing.shading import texture_files
+    from meshferry.blender_data.importing import textures
 
     asked: list[Path] = []
-    monkeypatch.setattr(texture_files, "_exists", asked.append)
-    assert texture_files.TextureFiles(tmp_path).find(stored, "") is None
+    monkeypatch.setattr(textures, "_exists", asked.append)
+    assert textures.TextureFiles(tmp_path).find(stored, "") is None
     assert not asked
-    assert texture_files.is_network_path(stored) == stored.startswith("\\")
+    assert textures.is_network_path(stored) == stored.startswith("\\")

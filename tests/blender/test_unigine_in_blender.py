@@ -25,11 +25,11 @@ NAMES = (
 
 def imported(path: Path) -> Any:
     import bpy
-    from meshferry.blender_data.importing import import_options, import_request, importer
+    from meshferry.blender_data.importing import import_options, importer
     from meshferry.io_formats.api import read_scene
 
     options = import_options.ImportOptions.of({"use_weld": False, "normals": "EXACT"})
-    made = importer.import_scene(import_request.ImportRequest(bpy.context, read_scene(path), options, str(path)))
+    made = importer.import_scene(import_options.ImportRequest(bpy.context, read_scene(path), options, str(path)))
     return next(obj for obj in made.objects if obj.type == "MESH")
 
 

@@ -14,8 +14,7 @@ from typing import Any
 import example_scripts
 import numpy as np
 import pytest
-from meshferry.blender_data.importing.import_options import ImportOptions
-from meshferry.blender_data.importing.import_request import ImportRequest
+from meshferry.blender_data.importing.import_options import ImportOptions, ImportRequest
 from meshferry.blender_data.importing.importer import import_scene
 from meshferry.io_formats import api
 from meshferry.io_formats.second_life.opensim.format import OPENSIM_ARCHIVE

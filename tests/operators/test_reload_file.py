@@ -450,8 +450,7 @@ def test_actions_of_strips_in_tweak_mode_are_replaced(clean_blender, tmp_path):
 
 @pytest.mark.parametrize("kind", ["uint8", "float32"])
 def test_painted_colors_are_listed(clean_blender, kind):
-    from meshferry.blender_data.importing.import_options import ImportOptions
-    from meshferry.blender_data.importing.import_request import ImportRequest
+    from meshferry.blender_data.importing.import_options import ImportOptions, ImportRequest
     from meshferry.blender_data.importing.importer import import_scene
     from meshferry.blender_data.mesh_data.checksums import edits_of
     from meshferry.io_formats.core import scene

@@ -373,13 +373,12 @@ def test_linked_armatures(clean_blender: Any, tmp_path: Path, capfd: Any, kind: 
 
 
 def test_a_failed_import_connects_the_bones_again(clean_blender: Any, tmp_path: Path, monkeypatch: Any) -> None:
-    from meshferry.blender_data.importing import import_options, import_request, importer
-    from meshferry.blender_data.importing.clips import actions
+    from meshferry.blender_data.importing import actions, import_options, importer
     from meshferry.io_formats.api import read_scene
 
     rig = pointing_bones.add()
     path = str(moved(tmp_path / "shift.anim"))
-    request = import_request.ImportRequest(
+    request = import_options.ImportRequest(
         clean_blender.context, read_scene(path, {}), import_options.ImportOptions.of({}), path, rig
     )
     seen = []

@@ -9,7 +9,7 @@ from mathutils import Matrix, Vector
 
 from ....blender_data import operator_calls
 from ....blender_data.armature_modifiers import armature_of
-from ....blender_data.importing.rigs import armatures, drawn_bones
+from ....blender_data.importing import armatures
 from ....blender_data.names import name_in_file
 from ....blender_data.rigging import body_shapes
 from ....blender_data.translation_context import CONTEXT
@@ -38,7 +38,7 @@ class OBJECT_OT_second_life_add_attachment_points(NeedsAvatar, bpy.types.Operato
         skeleton = skeletons.avatar_skeleton(with_attachments=True)
         heads = {joint: np.array(avatar.data.bones[name].head_local) for joint, name in known.items()}
         turn = (joints.facing_of(heads).T @ space.TO_AVATAR)[:3, :3]
-        vectors = drawn_bones.bone_vectors(skeleton.joints, armatures.parents_of(skeleton))
+        vectors = armatures.bone_vectors(skeleton.joints, armatures.parents_of(skeleton))
         added = []
         with operator_calls.edit_mode(context, avatar):
             for joint, vector in zip(skeleton.joints, vectors, strict=True):
@@ -49,7 +49,7 @@ class OBJECT_OT_second_life_add_attachment_points(NeedsAvatar, bpy.types.Operato
                 head = heads.get(above, np.zeros(3)) + turn @ np.array(joint.translation)
                 bone = avatar.data.edit_bones.new(joint.name)
                 up = None if joint.up is None else (turn @ np.array(joint.up)).tolist()
-                drawn_bones.draw_bone(bone, head, turn @ vector, up)
+                armatures.draw_bone(bone, head, turn @ vector, up)
                 bone.parent = avatar.data.edit_bones.get(known.get(above, ""))
                 bone.inherit_scale, bone.use_deform = "NONE", False
                 added.append(bone.name)

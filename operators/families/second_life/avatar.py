@@ -5,7 +5,7 @@ from typing import Any
 import bpy
 from bpy.props import BoolProperty, EnumProperty
 
-from ....blender_data.importing.rigs import armatures
+from ....blender_data.importing import armatures
 from ....io_formats.second_life.avatar import skeletons
 from ....io_formats.second_life.avatar.joints import BODY
 from ...importing.import_base import leave_edit_mode

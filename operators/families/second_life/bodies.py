@@ -8,7 +8,7 @@ import bpy
 from bpy.props import BoolProperty, StringProperty
 
 from ....blender_data.armature_modifiers import armature_of
-from ....blender_data.importing import import_request, importer
+from ....blender_data.importing import import_options, importer
 from ....blender_data.importing.import_options import ImportOptions
 from ....blender_data.operator_calls import Selection
 from ....blender_data.rigging import bodies, body_shapes
@@ -198,7 +198,7 @@ def add_body(
     with messages.outcome(path, name):
         scene = read()
         made = importer.import_scene(
-            import_request.ImportRequest(context, scene, ImportOptions.of({}), armature=avatar)
+            import_options.ImportRequest(context, scene, ImportOptions.of({}), armature=avatar)
         )
         made.collection.meshferry.property_unset("from_file")  # conversions of .blend files prefer imported collections
         avatar = next(iter(made.armatures))

@@ -12,7 +12,7 @@ from mathutils import Matrix
 
 from ....blender_data.armature_modifiers import MESHABLE, armature_of
 from ....blender_data.exporting.models.model_objects import ModelIndex
-from ....blender_data.importing.rigs import armatures
+from ....blender_data.importing import armatures
 from ....blender_data.rigging import body_shapes, rig_copies
 from ....blender_data.rigging import bones as rigging_bones
 from ....blender_data.scene_state import update_worlds

@@ -7,7 +7,7 @@ import bpy
 from bpy.props import BoolProperty, StringProperty
 from bpy_extras.io_utils import ExportHelper, ImportHelper
 
-from ....blender_data.importing import import_request, importer
+from ....blender_data.importing import import_options, importer
 from ....blender_data.importing.import_options import ImportOptions
 from ....blender_data.names import name_in_file
 from ....blender_data.rigging import body_shapes
@@ -50,7 +50,7 @@ class OBJECT_OT_second_life_load_shape(NeedsShape, ImportHelper, bpy.types.Opera
             if loaded.format != SECOND_LIFE_SHAPE:
                 raise FormatError("This is a {} file, not a shape", loaded.format.label)
             options = ImportOptions.of({"armature": "ACTIVE"})
-            request = import_request.ImportRequest(context, api.scene_of(loaded), options, path, chosen_avatar(context))
+            request = import_options.ImportRequest(context, api.scene_of(loaded), options, path, chosen_avatar(context))
             results.append(importer.import_scene(request))
             messages.warn(name, results[0].warnings)
         return conclude(self, messages, summary_parts(results), "Imported")

@@ -8,7 +8,7 @@ import bpy
 
 from ....blender_data import file_records, import_marks
 from ....blender_data.file_records import FileRecord
-from ....blender_data.importing.placing.node_objects import OWNER
+from ....blender_data.importing.placements.node_objects import OWNER
 from ....blender_data.mesh_data import checksums
 from ....io_formats.timbermesh.blueprint.format import TIMBERBORN_BLUEPRINT
 

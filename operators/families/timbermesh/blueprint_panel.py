@@ -5,7 +5,7 @@ from typing import Any
 
 import bpy
 
-from ....blender_data.importing.placing.node_objects import OWNER
+from ....blender_data.importing.placements.node_objects import OWNER
 from ....blender_data.translation_context import CONTEXT
 from ....io_formats.core.messages import counted
 from ....io_formats.timbermesh.model.format import TIMBERMESH

@@ -11,7 +11,7 @@ from ....blender_data import import_marks
 from ....blender_data.exporting.placing.placement_patch import plan_patch
 from ....blender_data.file_records import FileRecord
 from ....blender_data.importing.import_options import IMPORT_OPTIONS, ImportOptions
-from ....blender_data.importing.placing.added_models import add_model
+from ....blender_data.importing.placements.placement_models import add_model
 from ....blender_data.steps import finish
 from ....io_formats.api import load, scene_of
 from ....io_formats.core.errors import ExportError, MeshferryError

@@ -7,9 +7,9 @@ import bpy
 from bpy.props import EnumProperty, StringProperty
 
 from ....blender_data import file_records
-from ....blender_data.appended_materials import append_materials
+from ....blender_data.importing.appended_materials import append_materials
 from ....blender_data.importing.import_options import ImportOptions
-from ....blender_data.importing.shading.materials import MaterialFinder
+from ....blender_data.importing.materials import MaterialFinder
 from ....blender_data.names import name_in_file
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import Text, counted, joined

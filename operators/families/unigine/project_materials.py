@@ -9,8 +9,8 @@ import bpy
 from bpy.props import BoolProperty, StringProperty
 
 from ....blender_data.importing.import_options import ImportOptions
-from ....blender_data.importing.shading.materials import MaterialFinder
-from ....blender_data.importing.shading.shaders import layers_of
+from ....blender_data.importing.materials import MaterialFinder
+from ....blender_data.importing.shaders import layers_of
 from ....blender_data.mesh_data import surfaces
 from ....blender_data.steps import Steps, scaled
 from ....io_formats.core.errors import MeshferryError

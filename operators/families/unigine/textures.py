@@ -8,8 +8,8 @@ import bpy
 from bpy.props import BoolProperty
 
 from ....blender_data.importing.import_options import ImportOptions
-from ....blender_data.importing.shading.materials import MaterialFinder
-from ....blender_data.importing.shading.shaders import MeshLayers, layers_of
+from ....blender_data.importing.materials import MaterialFinder
+from ....blender_data.importing.shaders import MeshLayers, layers_of
 from ....blender_data.names import name_in_file
 from ....blender_data.steps import Steps
 from ....io_formats.core.messages import Report, Text, counted, listed

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from meshferry.io_formats.binary import point_cache
+from meshferry.blender_data.importing import clips
 from meshferry.io_formats.encodings.quantization import from_unorm, to_unorm
 from meshferry.io_formats.geometry import normals
 from meshferry.io_formats.geometry.normals import any_perpendicular, vertex_tangents
@@ -274,7 +274,7 @@ def test_continuous_rotations(signs: list[bool]) -> None:
 
 def test_point_cache_layout() -> None:
     points = np.arange(24, dtype=np.float32).reshape(2, 4, 3)
-    data = point_cache.encode_point_cache(points)
+    data = clips.encode_point_cache(points)
     assert data[:12] == b"POINTCACHE2\0"
     assert np.frombuffer(data, "<i4", 2, 12).tolist() == [1, 4]
     assert np.frombuffer(data, "<f4", 2, 20).tolist() == [0, 1]

@@ -20,7 +20,7 @@ def without_axes(skeleton: Any) -> Any:
 def add(**which: Any) -> Any:
     """Add the armature and make it active."""
     import bpy
-    from meshferry.blender_data.importing.rigs import armatures
+    from meshferry.blender_data.importing import armatures
     from meshferry.io_formats.second_life.avatar import skeletons
 
     avatar = armatures.add_skeleton(bpy.context, without_axes(skeletons.avatar_skeleton(**which)), name="Avatar")
@@ -31,7 +31,7 @@ def add(**which: Any) -> Any:
 def connect(avatar: Any) -> None:
     """Connect the bones that start at the ends of their parents."""
     import bpy
-    from meshferry.blender_data.importing.rigs import armatures
+    from meshferry.blender_data.importing import armatures
 
     bones = [bone for bone in avatar.data.bones if bone.parent is not None]
     touching = [bone.name for bone in bones if (bone.head_local - bone.parent.tail_local).length < 5e-6]

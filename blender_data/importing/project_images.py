@@ -9,15 +9,15 @@ from typing import Any
 
 import bpy
 
-from ....io_formats.core.errors import FormatError, MeshferryError
-from ....io_formats.core.messages import Report, Text, counted, listed
-from ....io_formats.core.shading import Texture
-from ....io_formats.disk.atomic_write import replace_file
-from ....io_formats.disk.file_names import file_name
-from ....io_formats.encodings import image_files
-from ....io_formats.encodings.image_files import JPEG_2000, extension_of, image_kind
-from ... import names
-from ...pictures import decoding
+from ...io_formats.core.errors import FormatError, MeshferryError
+from ...io_formats.core.messages import Report, Text, counted, listed
+from ...io_formats.core.shading import Texture
+from ...io_formats.disk.atomic_write import replace_file
+from ...io_formats.disk.file_names import file_name
+from ...io_formats.encodings import image_files
+from ...io_formats.encodings.image_files import JPEG_2000, extension_of, image_kind
+from .. import names
+from ..pictures import decoding
 
 _NUMBERS = "Non-Color"
 """Colour space of images whose values are not colours."""

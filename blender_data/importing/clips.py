@@ -1,27 +1,63 @@
-"""Clips of a scene -> actions, shape keys and mesh caches."""
+r"""Clips of a scene -> actions, shape keys and mesh caches; frame rate and frame range of Blender's scene.
+
+Little-endian: ``POINTCACHE2\0``, int32 version 1, int32 points, float32 first frame, float32 frames
+per sample, int32 samples; then float32 (samples, points, 3).
+"""
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from pathlib import Path
 
 import bpy
+import numpy as np
+import numpy.typing as npt
 
-from ....io_formats.binary import point_cache
-from ....io_formats.core.errors import MeshferryError
-from ....io_formats.core.scene import Clip, KeyTrack, Skeleton, TransformTrack, VertexTrack
-from ....io_formats.disk.atomic_write import replace_file
-from ....io_formats.passes import clips
-from ... import import_marks, names
-from ...animation import time_line
-from ...animation.clip_sources import scene_rate
-from ...rigging import body_shapes, helper_bones
-from ...rigging.joint_poses import BoneMap
-from ...steps import Step, Steps
-from .. import objects, shape_keys
-from ..import_context import ImportContext
-from ..rigs import armature_matching, armatures
+from ...io_formats.core.errors import MeshferryError
+from ...io_formats.core.scene import Clip, KeyTrack, Skeleton, TransformTrack, VertexTrack
+from ...io_formats.disk.atomic_write import replace_file
+from ...io_formats.passes import clips
+from .. import import_marks, names
+from ..animation.clip_sources import scene_rate
+from ..rigging import body_shapes, helper_bones
+from ..rigging.joint_poses import BoneMap
+from ..steps import Step, Steps
+from . import armature_matching, armatures, meshes, objects
 from .actions import ClipActions, ClipTiming
+from .import_context import ImportContext
+
+Range = tuple[float, float]
+"""First and last frame of a range."""
+
+
+def ranges_of_actions() -> list[Range]:
+    """Return the ranges of all actions that are in use."""
+    return [(action.frame_range[0], action.frame_range[1]) for action in bpy.data.actions if action.users]
+
+
+def fit_range(scene: bpy.types.Scene, existing: Sequence[Range], added: Sequence[Range]) -> None:
+    """Set the frame range of a scene so that it covers its existing and the added animations.
+
+    A range that differs from that of the existing animations was chosen by the user and stays unchanged. So does the
+    range if all animations have a single frame.
+    """
+    if existing and (scene.frame_start, scene.frame_end) != _whole(existing):
+        return
+    start, end = _whole([*existing, *added])
+    if end > start:
+        scene.frame_start, scene.frame_end = start, end
+
+
+def _whole(ranges: Sequence[Range]) -> tuple[int, int]:
+    return round(min(start for start, _ in ranges)), round(max(end for _, end in ranges))
+
+
+def encode_point_cache(points: npt.NDArray[np.float32]) -> bytes:
+    """Encode sampled points, (F, P, 3) float32, with one sample for each frame from frame 0 on."""
+    head = struct.pack("<12siiffi", b"POINTCACHE2\0", 1, points.shape[1], 0.0, 1.0, points.shape[0])
+    return head + np.ascontiguousarray(points, "<f4").tobytes()
+
 
 _RATE_ROUNDING = 1e-3
 """Tolerance within which a frame rate is rounded to a whole number."""
@@ -43,7 +79,7 @@ class ClipBuilder:
             _check_rate(leading)
         made = 0
         rate = (_rate_of(leading) if leading else 0.0) or scene_rate(self.blender_scene)
-        existing, added = time_line.ranges_of_actions(), []
+        existing, added = ranges_of_actions(), []
         for number, clip in enumerate(self.clips):
             yield Step("Building actions", number / len(self.clips))
             timing = ClipTiming(clip, rate, self.options.frame_start)
@@ -65,7 +101,7 @@ class ClipBuilder:
         if leading:
             self._set_scene_rate(leading, has_others=bool(existing))
         elif added:
-            time_line.fit_range(self.blender_scene, existing, added)
+            fit_range(self.blender_scene, existing, added)
         return made
 
     def _name_action(self, clip: Clip) -> str:
@@ -184,7 +220,7 @@ class ClipBuilder:
                     continue
                 owner.meshferry.rest_is_basis = mode != "NONE"
                 if mode == "SHAPE_KEYS":
-                    shape_keys.add_shape_keys(owner, actions, moved)
+                    meshes.add_shape_keys(owner, actions, moved)
                 elif mode == "CACHE":
                     self._write_cache(owner, clip, actions.timing, moved)
 
@@ -200,9 +236,9 @@ class ClipBuilder:
         label = "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in f"{owner.name}-{clip.name}")
         path = source.with_name(f"{source.name}.{label}.pc2")
         replaced = path.read_bytes() if path.exists() else None
-        replace_file(path, point_cache.encode_point_cache(track.points), within=path.parent)
+        replace_file(path, encode_point_cache(track.points), within=path.parent)
         self.job.caches.append((path, replaced))
-        shape_keys.add_mesh_cache(owner, str(path), float(timing.frames[0]), timing.step)
+        meshes.add_mesh_cache(owner, str(path), float(timing.frames[0]), timing.step)
 
     def _set_scene_rate(self, clip: Clip, *, has_others: bool) -> None:
         """Set the frame range of the Blender scene to that of a clip and, if the file states it, the frame rate."""

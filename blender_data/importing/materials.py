@@ -13,16 +13,16 @@ from typing import Any
 
 import bpy
 
-from ....io_formats.core.errors import MeshferryError
-from ....io_formats.core.messages import Report
-from ....io_formats.core.scene import Material, plain_shading
-from ....io_formats.core.shading import Shading, Texture
-from ....io_formats.disk.reach import Reach
-from ....io_formats.disk.special_files import special_kind
-from ... import names
-from ...mesh_data.checksums import material_checksum
-from ..import_options import ImportOptions
+from ...io_formats.core.errors import MeshferryError
+from ...io_formats.core.messages import Report
+from ...io_formats.core.scene import Material, plain_shading
+from ...io_formats.core.shading import Shading, Texture
+from ...io_formats.disk.reach import Reach
+from ...io_formats.disk.special_files import special_kind
+from .. import names
+from ..mesh_data.checksums import material_checksum
 from . import shaders
+from .import_options import ImportOptions
 from .project_images import ProjectImages
 from .shaders import MeshLayers
 from .textures import TextureLoader

@@ -9,9 +9,9 @@ from typing import Any
 
 import bpy
 
-from ..io_formats.core.errors import MeshferryError
-from ..io_formats.disk.special_files import special_kind
-from . import names
+from ...io_formats.core.errors import MeshferryError
+from ...io_formats.disk.special_files import special_kind
+from .. import names
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Source files -> arrays, by Blender's own importers; the open .blend file is left unchanged."""
+"""Files of Blender's own importers -> arrays; the open .blend file is left unchanged."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 import bpy
 import numpy as np
 
-from ...io_formats.core.addon_files import SourceFile, SourceObject
-from ...io_formats.core.errors import FormatError
-from ...io_formats.core.scene import Layer, Mesh
-from ...io_formats.geometry import triangles
-from ...io_formats.geometry.triangles import with_corners
-from .. import arrays
-from ..operator_calls import operator_error
-from ..steps import Step, Steps, without_bpy
+from ....io_formats.core.addon_files import SourceFile, SourceObject
+from ....io_formats.core.errors import FormatError
+from ....io_formats.core.scene import Layer, Mesh
+from ....io_formats.geometry import triangles
+from ....io_formats.geometry.triangles import with_corners
+from ... import arrays
+from ...operator_calls import operator_error
+from ...steps import Step, Steps, without_bpy
 
 _NOT_REMOVED = {"libraries", "shape_keys", "window_managers", "workspaces", "screens", "all_ids"}
 """Collections of ``bpy.data`` that are not cleaned up: importers add nothing to them; or their data is removed together

@@ -1,5 +1,7 @@
 """Skeletons -> armatures. Blender's bones have a length and no rest scale; joints have a scale and no length.
 
+The joints' own axes are not used for such bones; they are stored in ``bone.meshferry`` as for all bones.
+
 An edit bone gets the location and rotation of its joint's bind world matrix. The exact bind transforms are stored in
 ``bone.meshferry``, so that the export can restore them.
 """
@@ -14,15 +16,74 @@ import bpy
 import numpy as np
 from mathutils import Matrix, Vector
 
-from ....io_formats.core.errors import MeshferryError
-from ....io_formats.core.scene import Joint, Skeleton
-from ....io_formats.geometry import hierarchy
-from ... import import_choices, names
-from ...operator_calls import edit_mode
-from ...properties import store_fields
-from ...rigging import joint_poses
-from ...rigging.joint_poses import Array, BoneMap
-from . import drawn_bones
+from ...io_formats.core.errors import MeshferryError
+from ...io_formats.core.scene import Joint, Skeleton
+from ...io_formats.geometry import hierarchy
+from .. import import_choices, names
+from ..operator_calls import edit_mode
+from ..properties import store_fields
+from ..rigging import joint_poses
+from ..rigging.joint_poses import Array, BoneMap
+
+_LEAST_LENGTH = 1e-4
+"""Smallest length of a joint in metres from which its direction is used."""
+_SHORT = 0.01
+"""Length of the bones of shorter joints, in metres."""
+_UNSCALED = 1e-6
+_ALONG = 0.9
+"""Cosine of the angle between a bone and a roll axis above which the other roll axis is used."""
+
+_ROLL_AXES = (Vector((0.0, -1.0, 0.0)), Vector((0.0, 0.0, 1.0)))
+"""Preferred Z axes of bones; the second is for bones that point along the first. Both are in the mirror plane of left
+and right, so that bones of both sides have mirrored rolls and X-mirroring works."""
+
+_VOLUME_COLOR = "THEME04"
+
+
+def bone_vectors(joints: Sequence[Joint], parents: Sequence[int]) -> list[Array | None]:
+    """Return the vector from head to end of each joint's bone, (3,) float64; None if the end of the joint is not known.
+
+    A bone without length gets the direction of its parent.
+    """
+    found: list[Array | None] = [None] * len(joints)
+    for joint in hierarchy.parents_first(parents):
+        tail = joints[joint].tail
+        if tail is None:
+            continue
+        vector = np.asarray(tail, np.float64)
+        if np.linalg.norm(vector) < _LEAST_LENGTH:
+            above = found[parents[joint]] if parents[joint] >= 0 else None
+            along = np.array((0.0, 0.0, 1.0)) if above is None else above
+            vector = along / np.linalg.norm(along) * _SHORT
+        found[joint] = vector
+    return found
+
+
+def draw_bone(bone: bpy.types.EditBone, head: Array, vector: Array, up: Sequence[float] | None) -> None:
+    """Place an edit bone and roll it; ``up`` is the direction of its Z axis, None to choose one."""
+    bone.head = head.tolist()
+    bone.tail = (head + vector).tolist()
+    along = bone.vector.normalized()
+    chosen = next((axis for axis in _ROLL_AXES if abs(along.dot(axis)) < _ALONG), _ROLL_AXES[0])
+    bone.align_roll(chosen if up is None else Vector(up))
+
+
+def sort_bones(data: bpy.types.Armature, joints: Sequence[Joint], given: Sequence[str]) -> None:
+    """Assign bones to the collections named by their joints; bones of collision volumes are thin and coloured.
+
+    A joint with a scale is a collision volume with this size.
+    """
+    collections: dict[str, bpy.types.BoneCollection] = {}
+    for joint, name in zip(joints, given, strict=True):
+        bone = data.bones[name]
+        if joint.group:
+            if joint.group not in collections:
+                collections[joint.group] = data.collections.new(names.fit_all([joint.group], "Bones")[0])
+            collections[joint.group].assign(bone)
+        if joint.tail is not None and max(abs(part - 1.0) for part in joint.scale) > _UNSCALED:
+            bone.color.palette = _VOLUME_COLOR
+            bone.display_type = "STICK"
+
 
 _STICKS_FROM = 100
 """Number of bones from which an armature is drawn as sticks, since so many octahedra would hide the model."""
@@ -30,8 +91,6 @@ _STICKS_FROM = 100
 _SHARE_OF_PARENT = 0.5
 _SHARE_OF_SIZE = 0.1
 _LEAST_SHARE = 1e-3
-_LEAST_LENGTH = 1e-4
-"""Minimum length of bones in metres. Up to 4.5 Blender deletes bones without length on leaving edit mode."""
 _FAR_SHARE = 1e-4
 """Minimum length of bones relative to their distance from the origin; in single precision, shorter bones lose their
 direction."""
@@ -108,7 +167,7 @@ def build(
             for bone in data.edit_bones:
                 bone.inherit_scale = "NONE"
     data.meshferry.bone_axes = skeleton.bone_axes
-    drawn_bones.sort_bones(data, skeleton.joints, given)
+    sort_bones(data, skeleton.joints, given)
     rest = _remember(data, skeleton.joints, given, world)
     return BoneMap(made, list(given), lambda: joint_poses.PoseSpace.of(bind, parents, rest), extent(rest))
 
@@ -186,14 +245,14 @@ def _edit_bones(
     """Create the edit bones; return their names."""
     parents = [joint.parent for joint in joints]
     tails = _tails(parents, rest, drawing)
-    drawn = drawn_bones.bone_vectors(joints, parents)
+    drawn = bone_vectors(joints, parents)
     bones = []
     for joint, name in enumerate(wanted):
         bone = data.edit_bones.new(name)
         bones.append(bone)
         vector = drawn[joint]
         if vector is not None:
-            drawn_bones.draw_bone(bone, rest[joint, :3, 3], vector, joints[joint].up)
+            draw_bone(bone, rest[joint, :3, 3], vector, joints[joint].up)
             continue
         along = Vector(tails[joint] - rest[joint, :3, 3])
         bone.head, bone.tail = (0.0, 0.0, 0.0), (0.0, along.length, 0.0)

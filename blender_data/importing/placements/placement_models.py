@@ -17,12 +17,13 @@ from ....io_formats.core.scene import Mesh, Scene
 from ....io_formats.geometry.triangles import part_of_slots
 from ....io_formats.passes.lods import level_of
 from ... import import_marks, names
-from ...foreign import source_import
 from ...mesh_data import checksums
 from ...pictures import decoding
-from ...steps import Steps, scaled, without_bpy
-from .. import meshes, scene_blocks
+from ...steps import Steps, finish, scaled, without_bpy
+from .. import meshes, nodes
 from ..import_context import ImportContext
+from ..import_options import ImportOptions, ImportRequest
+from . import addon_models
 from .node_objects import lock
 
 _NAMED = 5
@@ -158,7 +159,7 @@ class ModelBuilder:
         """Import a source file, unless that was tried before; return whether it succeeded."""
         if source not in self._failed:
             try:
-                yield from scaled(source_import.import_steps(self.job.request.context, source), 0.0, 0.5)
+                yield from scaled(addon_models.import_steps(self.job.request.context, source), 0.0, 0.5)
             except FormatError as problem:
                 self._failed[source] = problem.sentence(with_file=False)
             else:
@@ -242,7 +243,7 @@ class ModelBuilder:
     def _objects(self, scene: Scene, model: PlacedModel) -> Steps[tuple[list[bpy.types.Object], int]]:
         """Create the objects of a model; return them and the number of triangles."""
         part = self.job.of_model(scene, model.file, keeps_rate=bool(self.actions))
-        self.actions += yield from scene_blocks.build_scene(part)
+        self.actions += yield from nodes.build_scene(part)
         self._warn(model, part.report.messages)
         objects = [*part.armatures, *part.objects]
         for obj in objects:
@@ -287,3 +288,38 @@ def _mesh_of(scene: Scene) -> Mesh | None:
     """Return the mesh of a model of one node."""
     meshes = [node.mesh for node in scene.nodes if node.mesh is not None]
     return meshes[0] if len(meshes) == 1 else None
+
+
+def add_model(
+    context: bpy.types.Context, parent: bpy.types.Object, model: PlacedModel, rotation_mode: str, options: ImportOptions
+) -> tuple[bpy.types.Object, list[Message]]:
+    """Create an empty with a model below an object, in its collections; return the empty and warnings.
+
+    Raises
+    ------
+    FormatError
+        The model cannot be read. Nothing is added then.
+    """
+    model.read()  # the builder only reports problems
+    job = ImportContext(ImportRequest(context, Scene(model.name), options, model.file))
+    models, use = ModelBuilder(job), ModelUse(0)
+    try:
+        finish(models.build(model, [use]))
+        models.report()
+        if use not in models.stands:
+            raise FormatError("The model cannot be read", file=model.file)
+        made: bpy.types.Object = job.keep(bpy.data.objects.new(names.fit(model.name), None))
+        made.empty_display_size = 0.25
+        made.rotation_mode, made.parent = rotation_mode, parent
+        below = models.stands[use].template.hang(made, job.keep)
+        for obj in below:
+            import_marks.mark_part(obj, parent.meshferry.import_id)
+        objects = [made, *below]
+        models.remove_templates()
+    except BaseException:
+        job.undo()
+        raise
+    for home in parent.users_collection:
+        for obj in objects:
+            home.objects.link(obj)
+    return made, job.report.messages

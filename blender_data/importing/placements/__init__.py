@@ -1,0 +1,1 @@
+"""Placements -> collections and instances of the models that a file places."""

@@ -1,1 +1,0 @@
-"""Skeletons of a scene -> armatures."""

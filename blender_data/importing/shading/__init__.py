@@ -1,1 +1,0 @@
-"""Materials of a scene -> shader nodes and images."""
