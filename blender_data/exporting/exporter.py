@@ -13,17 +13,15 @@ from ..animated_blocks import Dependencies, dependencies, may_deform
 from ..animation.clip_sources import ClipSource, find_clips, played, scene_rate
 from ..export_options import ExportOptions, ExportRequest
 from ..steps import Step, Steps, finish, scaled
-from . import transforms
-from .clips.clip_sampling import ClipSampler, is_keyed
-from .model_exporter import ModelExport
+from . import node_plan
+from .clip_sampling import ClipSampler, is_keyed
+from .model_exporter import ModelExport, SceneExport
 from .models.lod_model_exporter import LodModelExport
-from .node_meshes import NodeMesh, NodeMeshes
-from .node_plan import PlannedNode, plan
+from .node_plan import NodeMesh, NodeMeshes, PlannedNode, plan
 from .object_selection import Source, candidates_of, select
-from .placing.placement_export import PlacementExport
-from .reading.material_slots import names_in_files
+from .placements.placement_export import PlacementExport
+from .reading.material_reading import names_in_files
 from .reading.mesh_reading import MeshReader
-from .scene_export import SceneExport
 
 __all__ = ["ExportOptions", "ExportRequest", "Source", "export_scene", "export_steps"]
 
@@ -61,8 +59,8 @@ def export_steps(request: ExportRequest) -> Steps[Scene]:
         export = LodModelExport
     try:
         scene = yield from export(request).steps()
-    except transforms.SingularTransformError as problem:
-        raise transforms.all_singular(context, candidates_of(context, request.source), problem) from None
+    except node_plan.SingularTransformError as problem:
+        raise node_plan.all_singular(context, candidates_of(context, request.source), problem) from None
     scene.warnings[:] = distinct(scene.warnings)
     return scene
 
@@ -194,13 +192,13 @@ class NodeTreeExport(SceneExport):
         return node
 
 
-def _rest(planned: PlannedNode, meshes: NodeMeshes) -> transforms.Transform:
+def _rest(planned: PlannedNode, meshes: NodeMeshes) -> node_plan.Transform:
     obj = planned.obj
     if obj is not None:
         kept = obj.meshferry
         if kept.has_rest and is_keyed(obj):
-            return transforms.Transform(tuple(kept.rest_location), tuple(kept.rest_rotation), tuple(kept.rest_scale))
-        transforms.require_size(obj, transforms.world_matrix(obj.evaluated_get(meshes.depsgraph)))
+            return node_plan.Transform(tuple(kept.rest_location), tuple(kept.rest_rotation), tuple(kept.rest_scale))
+        node_plan.require_size(obj, node_plan.world_matrix(obj.evaluated_get(meshes.depsgraph)))
     return meshes.local(planned)
 
 
@@ -215,7 +213,7 @@ def _may_move(part: bpy.types.Object, node: PlannedNode) -> bool:
         return True
     obj = part
     while obj is not None and obj is not node.obj:
-        parent_moves = obj.parent is not None and not transforms.hangs_on_object(obj)
+        parent_moves = obj.parent is not None and not node_plan.hangs_on_object(obj)
         if obj.animation_data is not None or len(obj.constraints) or parent_moves or obj.rigid_body is not None:
             return True
         obj = obj.parent

@@ -2,30 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sized
 
 import bpy
 import numpy as np
 import numpy.typing as npt
 
 from ...io_formats.core.errors import ExportError
-from ...io_formats.core.messages import listed
+from ...io_formats.core.messages import joined, listed
 from ...io_formats.core.scene import Mesh, Node, Scene
 from ...io_formats.passes.join_meshes import join
 from .. import import_choices, names
+from ..animation.clip_sources import ClipSource
 from ..armature_modifiers import MESHABLE, armature_of
 from ..export_options import ExportRequest
+from ..properties import stored_fields
 from ..rigging.armature_reading import ReadSkeleton, SkeletonSpace, read_skeleton
 from ..steps import Step, Steps, scaled
-from . import transforms
-from .clips.baked_state import report_baked
-from .clips.joint_sampling import JointSampler
-from .node_meshes import NodeMeshes
-from .object_selection import select, select_armatures
+from . import node_plan
+from .joint_sampling import JointSampler, report_baked
+from .node_plan import NodeMeshes
+from .object_selection import because, select, select_armatures
 from .reading.mesh_reading import transformed
 from .reading.rest_meshes import RestMeshes
 from .real_instances import Copies, common_armature, parts_shown, real_instances, report_parts
-from .scene_export import SceneExport
+
+
+class SceneExport:
+    """One export: the request, the resulting scene, and its warnings."""
+
+    def __init__(self, request: ExportRequest) -> None:
+        self.context = request.context
+        self.source = request.source
+        self.options = request.options
+        self.file_clips = request.file_clips
+        self.capabilities = request.capabilities
+        self.scene = Scene(request.name, tolerance=request.options.tolerance)
+        if self.source.collection is not None:
+            self.scene.source_name = stored_fields(self.source.collection.meshferry, Scene).get("source_name", "")
+        self.report = self.scene.report
+
+    def report_ranges(self, clips: Iterable[ClipSource]) -> None:
+        """Report keys outside the frame ranges of imported actions."""
+        self.scene.warnings += [message for clip in clips for message in clip.messages]
+
+    def leave_out_instances(self, objects: Iterable[bpy.types.Object]) -> None:
+        """Report that the options leave out the instances shown by objects."""
+        names = sorted(obj.name for obj in objects if obj.instance_type != "NONE")
+        if names:
+            self.report.loss("instances-left-out", "Instances left out as chosen: {}", joined(names[:8]))
+
+    def require_nodes(self, nodes: Sized) -> None:
+        """Raise an error if there are no nodes; its text gives the warnings as the reason."""
+        if not len(nodes):
+            raise ExportError("There is no mesh to export{}", because(self.scene.warnings))
+
+    def steps(self) -> Steps[Scene]:
+        """Read the scene in steps; its ``warnings`` are for the user.
+
+        Raises
+        ------
+        ExportError
+            The objects cannot be exported; the subclasses list the causes.
+        """
+        raise NotImplementedError
+
 
 Matrix4 = npt.NDArray[np.float64]
 
@@ -74,7 +115,7 @@ class ModelExport(SceneExport):
     def _skeleton(self, obj: bpy.types.Object) -> int:
         """Return the index of an armature's skeleton in the scene. The first call for an armature reads it."""
         if obj not in self.skeletons:
-            transforms.require_size(obj, transforms.world_matrix(self._evaluated(obj)))
+            node_plan.require_size(obj, node_plan.world_matrix(self._evaluated(obj)))
             deform_only = self.options.use_deform_bones_only
             read = read_skeleton(obj, deform_only=deform_only, report=self.report)
             space = SkeletonSpace(self._file_space(obj))
@@ -159,7 +200,7 @@ class ModelExport(SceneExport):
             names.name_in_file(obj), mesh=join(parts), skeleton=skeleton, choices=import_choices.read_choices(*sources)
         )
         carrier = armature or obj
-        node.world = transforms.world_matrix(self._evaluated(carrier)) @ np.linalg.pinv(self._file_space(carrier))
+        node.world = node_plan.world_matrix(self._evaluated(carrier)) @ np.linalg.pinv(self._file_space(carrier))
         return node
 
     def _member_parts(
@@ -178,7 +219,7 @@ class ModelExport(SceneExport):
             deforms = armature is not None and (armature_of(obj) == armature)
             own = meshes.read(obj, self.skeletons[armature] if armature is not None and deforms else None)
             if own is not None:
-                transforms.require_size(obj, transforms.world_matrix(self._evaluated(obj)))
+                node_plan.require_size(obj, node_plan.world_matrix(self._evaluated(obj)))
                 parts.append(transformed(own, self._to_file(obj, armature)))
         to_file = self._from_world(obj, armature)
         parts += [transformed(mesh, to_file @ matrix) for mesh, matrix in instances.instances.get(obj, [])]
@@ -192,7 +233,7 @@ class ModelExport(SceneExport):
     def _file_space(self, obj: bpy.types.Object) -> Matrix4:
         """Return the matrix from an object's own space to the space of the file, which the option ``space`` chooses."""
         choice = self.options.space
-        matrix = np.identity(4) if choice == "OWN" else transforms.world_matrix(self._evaluated(obj)).copy()
+        matrix = np.identity(4) if choice == "OWN" else node_plan.world_matrix(self._evaluated(obj)).copy()
         if choice == "TURNED_AND_SCALED":
             matrix[:3, 3] = 0
         return matrix
@@ -201,8 +242,8 @@ class ModelExport(SceneExport):
         """Return the matrix from an object's own space to that of the file; deformed objects follow their armature."""
         if armature is None:
             return self._file_space(obj)
-        held = transforms.world_matrix(self._evaluated(armature))
-        relative = np.linalg.inv(held) @ transforms.world_matrix(self._evaluated(obj))
+        held = node_plan.world_matrix(self._evaluated(armature))
+        relative = np.linalg.inv(held) @ node_plan.world_matrix(self._evaluated(obj))
         if np.allclose(relative, np.identity(4), rtol=0, atol=_ALIGNED):
             # An object that did not move relative to its armature since the import is exported exactly.
             relative = np.identity(4)
@@ -213,4 +254,4 @@ class ModelExport(SceneExport):
         carrier = armature or obj
         if self.options.space == "WORLD":
             return np.identity(4)
-        return self._file_space(carrier) @ np.linalg.pinv(transforms.world_matrix(self._evaluated(carrier)))
+        return self._file_space(carrier) @ np.linalg.pinv(node_plan.world_matrix(self._evaluated(carrier)))

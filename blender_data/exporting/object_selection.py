@@ -1,4 +1,4 @@
-"""The objects of an export, and warnings about those that are left out."""
+"""The objects of an export, warnings about those that are left out, and the number of triangles they will have."""
 
 from __future__ import annotations
 
@@ -379,3 +379,14 @@ def parents_first(objects: Iterable[bpy.types.Object]) -> list[bpy.types.Object]
             if member in remaining:
                 ordered.setdefault(member)
     return list(ordered)
+
+
+def triangle_count(context: bpy.types.Context, obj: bpy.types.Object, *, use_modifiers: bool) -> int:
+    """Return the number of triangles of a mesh object without its instances.
+
+    It is 0 for other types of objects, and in edit mode.
+    """
+    if obj.type != "MESH" or obj.mode == "EDIT":
+        return 0
+    data = obj.evaluated_get(context.evaluated_depsgraph_get()).data if use_modifiers else obj.data
+    return len(data.loops) - 2 * len(data.polygons)

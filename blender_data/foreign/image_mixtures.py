@@ -8,7 +8,7 @@ import bpy
 
 from ...io_formats.core.messages import Report
 from .. import compat
-from ..exporting.shading.node_sources import Socket, output_of, sources
+from ..exporting.reading.shader_nodes import Socket, output_of, sources
 
 
 def report_mixtures(materials: Iterable[bpy.types.Material], report: Report) -> None:

@@ -197,13 +197,8 @@ def write_objects(
     ExportError
         Blender reports an error.
     """
-    from ...blender_data.foreign import (
-        blender_addon_export,
-        duplicate_faces,
-        green_up,
-        image_mixtures,
-        texture_transforms,
-    )
+    from ...blender_data.exporting.models import gltf_export
+    from ...blender_data.foreign import blender_addon_export, duplicate_faces, green_up, image_mixtures
 
     context = session.load_for_changes().context
     blender_addon_export.make_local()
@@ -235,7 +230,7 @@ def write_objects(
         if known.capabilities.materials:
             image_mixtures.report_mixtures(used, report)
         if known.scales_before_rotating:
-            stack.enter_context(texture_transforms.scaled_before_rotated(used, report))
+            stack.enter_context(gltf_export.scaled_before_rotated(used, report))
         try:
             for text in _run(session, known.exporter, {**known.writing, **more}, chosen):
                 report.note("blender-exporter-warning", text)

@@ -88,7 +88,7 @@ class FromBlender:
 
     def _goes_back(self, target: Format, path: Path) -> bool:
         """Return whether only changes are written: into a file that is never new, or one that was imported."""
-        from ...blender_data.exporting.placing.placement_patch import imports_of
+        from ...blender_data.exporting.placements.placement_patch import imports_of
 
         if path.suffix.lower() not in target.written_extensions:
             return True
@@ -97,7 +97,7 @@ class FromBlender:
 
     def _patch(self, outcome: Outcome, target: Format) -> None:
         """Write the changes of a collection into the target file, from which it was imported."""
-        from ...blender_data.exporting.placing.placement_patch import imported_from, plan_patch
+        from ...blender_data.exporting.placements.placement_patch import imported_from, plan_patch
 
         scene = self._session.load_for_changes().context.scene
         collection = imported_from(scene, outcome.target, self._settings.collections)
@@ -128,7 +128,7 @@ class FromBlender:
         """
         if target.capabilities.meshes or len(_formats_of(extension)) < 2:
             return target
-        from ...blender_data.exporting.clips.joint_sampling import actions_of_armatures
+        from ...blender_data.exporting.joint_sampling import actions_of_armatures
 
         scene = self._session.load_for_changes().context.scene
         objects = part.collection.all_objects if part.collection is not None else scene.objects

@@ -10,7 +10,7 @@ from bpy.props import CollectionProperty, EnumProperty, IntProperty
 from ...blender_data.armature_modifiers import armature_of
 from ...blender_data.export_options import CLIPS, HIDDEN
 from ...blender_data.exporting import object_selection
-from ...blender_data.exporting.clips.joint_sampling import actions_of_armatures, clips_by_armature
+from ...blender_data.exporting.joint_sampling import actions_of_armatures, clips_by_armature
 from ...blender_data.exporting.object_selection import label_of, select_armatures
 from ...blender_data.names import name_in_file
 from ...io_formats.core.errors import ExportError, MeshferryError

@@ -11,7 +11,7 @@ from bpy.props import StringProperty
 
 from ...blender_data import exports_on_save, file_records
 from ...blender_data.exporting import object_selection
-from ...blender_data.exporting.placing.placement_patch import BACKUP, PlannedPatch, plan_patch
+from ...blender_data.exporting.placements.placement_patch import BACKUP, PlannedPatch, plan_patch
 from ...blender_data.exports_on_save import file_key
 from ...blender_data.file_records import FileRecord
 from ...blender_data.steps import Step, Steps, scaled

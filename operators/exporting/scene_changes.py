@@ -6,7 +6,7 @@ from typing import Any
 import bpy
 
 from ...blender_data import file_records
-from ...blender_data.exporting.placing.placement_patch import BACKUP, plan_patch
+from ...blender_data.exporting.placements.placement_patch import BACKUP, plan_patch
 from ...blender_data.file_records import FileRecord
 from ...blender_data.steps import Steps, finish, without_collection
 from ...io_formats.core.errors import ExportError, MeshferryError

@@ -8,8 +8,7 @@ from bpy.props import EnumProperty, StringProperty
 
 from ...blender_data.armature_modifiers import MESHABLE
 from ...blender_data.export_options import EXPORT_OPTIONS, HIDDEN, MODIFIERS
-from ...blender_data.exporting.object_selection import select
-from ...blender_data.exporting.triangle_counts import triangle_count
+from ...blender_data.exporting.object_selection import select, triangle_count
 from ...blender_data.translation_context import CONTEXT
 from ...io_formats.core.errors import ExportError
 from ...io_formats.mesh_serializer.document import MOST

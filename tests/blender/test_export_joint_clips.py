@@ -79,7 +79,7 @@ def sampled_instead(monkeypatch: pytest.MonkeyPatch) -> Any:
 @pytest.fixture
 def never_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fail where Blender has to set frames."""
-    from meshferry.blender_data.exporting.clips import joint_sampling
+    from meshferry.blender_data.exporting import joint_sampling
 
     def refuse(*_: Any) -> None:
         raise AssertionError("frames were set, though keys say all")
@@ -410,7 +410,7 @@ def test_scene_is_as_before(clean_blender: Any) -> None:
 @pytest.mark.parametrize("kind", ["UNIGINE_ANIMATION", "UNIGINE_MESH"])
 def test_scene_is_as_before_a_failure(clean_blender: Any, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     from meshferry.blender_data import scene_state
-    from meshferry.blender_data.exporting.clips import joint_sampling
+    from meshferry.blender_data.exporting import joint_sampling
     from scene_snapshot import snapshot
 
     armature = rig(bones=CHAIN)

@@ -26,7 +26,7 @@ from helpers_export import (
 )
 from helpers_placed import placed
 from mathutils import Matrix, Quaternion
-from meshferry.blender_data.exporting.models import generated_lods, missing_parts
+from meshferry.blender_data.exporting.models import generated_lods, generated_parts
 from meshferry.io_formats.second_life.bundle.format import SECOND_LIFE_BUNDLE
 from meshferry.io_formats.second_life.request.format import SECOND_LIFE_REQUEST
 from meshferry.io_formats.second_life.upload_set.format import SECOND_LIFE_UPLOAD
@@ -67,7 +67,7 @@ def test_linked_duplicates_are_instances_where_they_stand(monkeypatch: pytest.Mo
     made: list[int] = []
     make_level = generated_lods.make_level
     monkeypatch.setattr(
-        missing_parts, "make_level", lambda *args, **options: made.append(1) or make_level(*args, **options)
+        generated_parts, "make_level", lambda *args, **options: made.append(1) or make_level(*args, **options)
     )
     objects = posts()
     scene = placed(missing_levels="MAKE", physics_shape="CUBE")

@@ -34,8 +34,8 @@ def shown(mapping: Mapping) -> Any:
 
 
 def read(material: Any) -> tuple[Mapping, Report]:
-    from meshferry.blender_data.exporting.shading.image_reading import ImageReader
-    from meshferry.blender_data.exporting.shading.shading_reading import read_shading
+    from meshferry.blender_data.exporting.reading.image_maps import ImageReader
+    from meshferry.blender_data.exporting.reading.shading_reading import read_shading
 
     report = Report()
     shading = read_shading(material, ImageReader(report), ("UV0", "UV1"), report)
@@ -127,7 +127,7 @@ def test_the_transform_of_a_face_is_a_mapping() -> None:
 
 def test_pbr_materials_name_transforms_that_gltf_cannot_store() -> None:
     import bpy
-    from meshferry.blender_data.exporting.models.gltf_materials import gltf_materials
+    from meshferry.blender_data.exporting.models.gltf_export import gltf_materials
     from meshferry.io_formats.core.glb_materials import TextureUse
 
     materials = {"held": shown(Mapping(scale=(2.0, -2.0), rotation=0.75)),

@@ -50,8 +50,8 @@ def stored(name: str) -> Any:
 
 
 def read(material: Any, *uvs: str) -> tuple[Shading, Report]:
-    from meshferry.blender_data.exporting.shading.image_reading import ImageReader
-    from meshferry.blender_data.exporting.shading.shading_reading import read_shading
+    from meshferry.blender_data.exporting.reading.image_maps import ImageReader
+    from meshferry.blender_data.exporting.reading.shading_reading import read_shading
 
     report = Report()
     return read_shading(material, ImageReader(report), uvs, report), report
@@ -371,7 +371,7 @@ def test_missing_and_tiled_images_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["png", "png16", "exr", "jpg", "packed", "painted"])
 def test_pixels_are_those_of_the_file(kind: str, is_color: bool, tmp_path: Path) -> None:
     import bpy
-    from meshferry.blender_data.exporting.shading.image_reading import ImageReader
+    from meshferry.blender_data.exporting.reading.image_maps import ImageReader
 
     pixels = stored("wood")
     pixels[..., 3] = np.maximum(pixels[..., 3], 64)

@@ -76,7 +76,7 @@ def test_transforms_that_gltf_holds_are_exact_and_the_others_are_named_once(mesh
 
 def test_the_open_file_keeps_its_nodes(tmp_path):
     import bpy
-    from meshferry.blender_data.foreign.texture_transforms import scaled_before_rotated
+    from meshferry.blender_data.exporting.models.gltf_export import scaled_before_rotated
     from meshferry.io_formats.core.messages import Report
 
     def values():

@@ -29,7 +29,7 @@ def imported(bpy: Any, path: Path, **options: Any) -> Any:
 def plan(collection: Any = None) -> Any:
     """Return the changes of the only import, or of a collection."""
     import bpy
-    from meshferry.blender_data.exporting.placing.placement_patch import plan_patch
+    from meshferry.blender_data.exporting.placements.placement_patch import plan_patch
     from meshferry.blender_data.steps import finish
     from meshferry.io_formats.projects import Projects
 

@@ -92,7 +92,7 @@ def test_unchanged_scene_keeps_its_file(path: Path, clean_blender: Any) -> None:
 
 @pytest.mark.slow
 def test_unchanged_samples_keep_their_bytes(samples: Path, tmp_path: Path, clean_blender: Any) -> None:
-    from meshferry.blender_data.exporting.placing.placement_patch import plan_patch
+    from meshferry.blender_data.exporting.placements.placement_patch import plan_patch
     from meshferry.blender_data.steps import finish
     from meshferry.operators.importing.session_projects import session_projects
 
@@ -613,7 +613,7 @@ def test_names_with_control_characters_do_not_stop_other_changes(path: Path, cle
 
 
 def test_only_node_can_be_deleted_where_the_file_may_be_empty(tmp_path: Path, clean_blender: Any) -> None:
-    from meshferry.blender_data.exporting.placing.placement_patch import plan_patch
+    from meshferry.blender_data.exporting.placements.placement_patch import plan_patch
     from meshferry.blender_data.steps import finish
     from meshferry.io_formats.core.errors import ExportError
     from meshferry.io_formats.projects import Projects

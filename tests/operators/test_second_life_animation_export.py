@@ -294,7 +294,7 @@ def test_an_unkeyed_pose_is_exported_and_kept(clean_blender, avatar, tmp_path):
 @pytest.mark.parametrize("has_action", [True, False])
 def test_poses_do_not_replace_the_animation(clean_blender, avatar, has_action):
     from meshferry.blender_data.export_options import ExportOptions
-    from meshferry.blender_data.exporting.clips.joint_sampling import clips_by_armature
+    from meshferry.blender_data.exporting.joint_sampling import clips_by_armature
 
     bpy = clean_blender
     bpy.context.scene.frame_set(13)

@@ -378,7 +378,7 @@ def test_the_exporter_of_a_collection(clean_blender, flags, tmp_path):
 def test_actions_are_chosen_from_a_list_in_the_dialog(clean_blender, make_unigine, tmp_path):
     """All, none, and one by one; the names that a script gives still hold."""
     bpy = clean_blender
-    from meshferry.blender_data.exporting.clips.joint_sampling import actions_of_armatures
+    from meshferry.blender_data.exporting.joint_sampling import actions_of_armatures
     from meshferry.operators.exporting import clip_choice
 
     paths = [make_unigine(f"{name}.anim", frames=frames) for name, frames in (("idle", 3), ("run", 4), ("jump", 5))]

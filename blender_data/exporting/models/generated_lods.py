@@ -14,7 +14,7 @@ from ....io_formats.geometry.connectivity import open_points, sewn
 from ....io_formats.geometry.normals import face_normals, unit, vertex_normals
 from ....io_formats.geometry.vertices import weld_map
 from ... import arrays
-from ..reading.material_slots import slot_of_faces
+from ..reading.material_reading import slot_of_faces
 
 _NORMAL = "level_normal"
 _GROUP = "level_fixed"

@@ -9,7 +9,7 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ....io_formats.core.scene import Mesh, Node, Role, Scene
+from ....io_formats.core.scene import Mesh, Node, Role, Scene, Surface
 from ....io_formats.passes import lod_names
 from ....io_formats.passes.join_meshes import EqualMeshes
 from ... import names, scene_state
@@ -18,21 +18,84 @@ from ...export_options import ExportRequest
 from ...rigging import body_shapes, joint_poses
 from ...rigging.armature_reading import ReadSkeleton, read_skeleton
 from ...steps import Step, Steps, scaled
-from .. import transforms
+from .. import node_plan
+from ..model_exporter import SceneExport
 from ..object_selection import enabled_objects
-from ..reading import skin_reading
+from ..reading import rest_meshes
 from ..reading.material_reading import materials_by_name, read_materials
 from ..reading.mesh_reading import transformed
 from ..reading.rest_meshes import RestMeshes
 from ..real_instances import common_armature, parts_shown, real_instances, report_parts
-from ..scene_export import SceneExport
-from . import level_slots
-from .gltf_materials import gltf_materials
-from .lod_model_meshes import LodModelMeshes
-from .lod_model_skeletons import lod_model_skeleton
-from .missing_parts import LodModel, MissingParts
+from .generated_parts import LodModel, MissingParts
+from .gltf_export import gltf_materials
+from .model_meshes import LodModelMeshes, ObjectSpaces, exact_product, lod_model_skeleton, matrix_of
 from .model_objects import ModelIndex, ModelObjects, find_models
-from .object_spaces import ObjectSpaces, exact_product, matrix_of
+
+
+def without_unused_slots(mesh: Mesh) -> Mesh:
+    """Return the finest mesh of a model with the slots to export.
+
+    Slots with the same material are merged and slots without triangles are removed. Imported slots are not changed,
+    since the target program may refer to them by index.
+    """
+    if any(surface.order is not None for surface in mesh.surfaces) or len(mesh.materials) < 2:
+        return mesh
+    used = set(np.unique(mesh.material_index).tolist())
+    names = list(dict.fromkeys(name for slot, name in enumerate(mesh.materials) if slot in used))
+    if not names or names == mesh.materials:
+        return mesh
+    table = [names.index(name) if name in names else 0 for name in mesh.materials]
+    return _moved(mesh, table, names, [mesh.surfaces[mesh.materials.index(name)] for name in names])
+
+
+def with_slots_of(mesh: Mesh, finest: Mesh, *, is_shape: bool = False) -> Mesh:
+    """Return a coarser level or a physics shape with the slots of the finest mesh.
+
+    Slots are matched by the names of their materials, repeated names in order. Triangles without a material go to the
+    only slot of the finest mesh. A material that the finest mesh lacks gets an additional slot at the end, so that the
+    checks can name it; in physics shapes, whose materials are not shown, its triangles go to the first slot.
+    """
+    if mesh.materials == finest.materials:
+        return mesh
+    names = list(finest.materials)
+    places: dict[str, list[int]] = {}
+    for slot, name in enumerate(names):
+        places.setdefault(name, []).append(slot)
+    seen: dict[str, int] = {}
+    table = []
+    used = set(np.unique(mesh.material_index).tolist())
+    for slot, name in enumerate(mesh.materials):
+        occurrence = seen[name] = seen.get(name, -1) + 1
+        found = places.get(name)
+        if found is not None:
+            table.append(found[min(occurrence, len(found) - 1)])
+        elif is_shape or slot not in used or (not name and len(finest.materials) == 1):
+            table.append(0)
+        else:
+            places[name] = [len(names)]
+            table.append(len(names))
+            names.append(name)
+    return _moved(mesh, table, names, _surfaces(mesh, finest, table, names))
+
+
+def _surfaces(mesh: Mesh, finest: Mesh, table: Sequence[int], names: Sequence[str]) -> list[Surface]:
+    """Return a surface for each slot: that of the mesh itself, or else a copy of the finest mesh's surface.
+
+    Quantisation ranges are removed from copies.
+    """
+    found = [surface.without_domains() for surface in finest.surfaces[: len(names)]]
+    found += [Surface(name) for name in names[len(found) :]]
+    used = set(np.unique(mesh.material_index).tolist())
+    for slot, surface in enumerate(mesh.surfaces):
+        if slot in used or surface.name == found[table[slot]].name:
+            found[table[slot]] = surface
+    return found
+
+
+def _moved(mesh: Mesh, table: Sequence[int], names: list[str], surfaces: list[Surface]) -> Mesh:
+    index = np.array(table, np.int32)[mesh.material_index]
+    return replace(mesh, material_index=index, materials=names, surfaces=surfaces)
+
 
 Matrix4 = npt.NDArray[np.float64]
 
@@ -144,7 +207,7 @@ class LodModelExport(SceneExport):
             self.report.loss("parent-left-out", text, item=finest.name)
         transform = self.spaces.transform(finest, armature if read.is_bound else None, read.place)
         if not self.as_imported:
-            read.mesh = level_slots.without_unused_slots(read.mesh)
+            read.mesh = without_unused_slots(read.mesh)
         into = joint_poses.inverse(matrix_of(transform))
         rig = armature if read.is_bound else None
         mesh = _placed(read, into)
@@ -154,7 +217,7 @@ class LodModelExport(SceneExport):
             node.to_object = joint_poses.inverse(inside)
         if rig is not None:
             node.skeleton = list(self.skeletons).index(rig)
-            node.skin = skin_reading.read_skin(
+            node.skin = rest_meshes.read_skin(
                 finest, self.spaces.relative(finest, rig), self.spaces.of_armature(rig).space
             )
         model = LodModel(finest, node, mesh)
@@ -181,7 +244,7 @@ class LodModelExport(SceneExport):
                 model.physics = model.shape(names.name_in_file(objects.physics), mesh, Role.PHYSICS)
         for obj in (*objects.hulls, *((objects.base_hull,) if objects.base_hull else ())):
             part = _Part(self.objects.hull_of(obj), self.spaces.place(obj, armature if finest.is_bound else None))
-            transforms.require_size(obj, part.place)
+            node_plan.require_size(obj, part.place)
             mesh = _placed(part, into, _location_beside(part, finest))
             is_base = obj == objects.base_hull
             made = model.shape(names.name_in_file(obj), mesh, Role.HULL, is_base_hull=is_base)
@@ -215,7 +278,7 @@ class LodModelExport(SceneExport):
         if is_static and self.spaces.is_of_duplicate(obj, owner, part.place, finest.place):
             part.place = finest.place
         place = _location_beside(part, finest, keeps_place=part.is_bound and own is not None)
-        return level_slots.with_slots_of(_placed(part, into, place), finest.mesh, is_shape=is_shape)
+        return with_slots_of(_placed(part, into, place), finest.mesh, is_shape=is_shape)
 
     def _read_part(
         self, obj: bpy.types.Object, armature: bpy.types.Object | None, bones: bpy.types.Object | None = None
@@ -229,10 +292,10 @@ class LodModelExport(SceneExport):
         if mesh is None:
             return None
         is_bound = armature is not None and (
-            mesh.joint_weights is not None or (self.as_imported and skin_reading.has_skin(obj))
+            mesh.joint_weights is not None or (self.as_imported and rest_meshes.has_skin(obj))
         )
         place = self.spaces.place(obj, armature if is_bound else None)
-        transforms.require_size(obj, place)
+        node_plan.require_size(obj, place)
         return _Part(mesh, place, is_bound)
 
     def _read_instances(self, models: list[ModelObjects]) -> None:
@@ -255,7 +318,7 @@ class LodModelExport(SceneExport):
         return self.skeletons[armature]
 
 
-def _node_of(finest: bpy.types.Object, transform: transforms.Transform, mesh: Mesh) -> Node:
+def _node_of(finest: bpy.types.Object, transform: node_plan.Transform, mesh: Mesh) -> Node:
     """Return the node of a model's finest object, without a skeleton."""
     return Node(
         lod_names.without_suffix(names.name_in_file(finest)),

@@ -22,7 +22,7 @@ from ...arrays import FILE_VERTEX
 from ...export_options import ExportOptions
 from ...mesh_data import file_normals, quantised_values, surfaces
 from ...mesh_data.element_selection import IntArray, Triangulation
-from . import material_slots
+from . import material_reading
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -154,8 +154,8 @@ class MeshReader:
         self, obj: bpy.types.Object, seen: bpy.types.Object, data: bpy.types.Mesh, polygon: IntArray | None
     ) -> tuple[list[str], IntArray]:
         """Return material names by slot and the slot of each triangle."""
-        found = material_slots.materials_of(seen, data)
-        index = material_slots.slot_of_faces(data)
+        found = material_reading.materials_of(seen, data)
+        index = material_reading.slot_of_faces(data)
         last = max(0, len(found) - 1)
         beyond = int(np.count_nonzero((index > last) | (index < 0)))
         report = self.report.about(obj.name) if self.can.materials else Report()
@@ -163,7 +163,7 @@ class MeshReader:
             text = "{} faces point beyond its material slots and take the last one, as Blender shows them"
             report.change("missing-material-slot", text, beyond)
             np.clip(index, 0, last, out=index)
-        materials = material_slots.material_names(found, self.name_of_material)
+        materials = material_reading.material_names(found, self.name_of_material)
         used = set(np.unique(index).tolist())
         empty = [str(number + 1) for number, name in enumerate(materials) if not name and number in used]
         if empty and found:

@@ -1,4 +1,4 @@
-"""Meshes at rest: undeformed by armatures, in their Basis shape, with weights, shape keys and surfaces.
+"""Meshes at rest: undeformed by armatures, in their Basis shape, with weights, bindings, shape keys and surfaces.
 
 If the format lacks bones or shape keys, their current effect is applied to the mesh.
 """
@@ -11,19 +11,83 @@ from collections.abc import Iterable, Iterator
 
 import bpy
 import numpy as np
+import numpy.typing as npt
 
 from ....io_formats.core.capabilities import Capabilities
 from ....io_formats.core.messages import Fix, Report, Text, counted, joined, listed, of_kind
-from ....io_formats.core.scene import Mesh, ShapeKey, Surface
+from ....io_formats.core.scene import FloatArray, Mesh, ShapeKey, Skin, Surface
 from ... import arrays, scene_state
 from ...armature_modifiers import armature_modifiers
 from ...export_options import ExportOptions
 from ...mesh_data import surfaces, vertex_weights
 from ...mesh_data.element_selection import Triangulation
+from ...properties import stored_fields
 from ...rigging import bones as rigging_bones
+from ...rigging import joint_weights
 from ...rigging.armature_reading import ReadSkeleton
-from . import shape_reading
 from .mesh_reading import MeshReader, is_part_of_family, report_without_faces
+
+
+def shape_keys(obj: bpy.types.Object) -> list[bpy.types.ShapeKey]:
+    """Return the shape keys of an object except its Basis."""
+    keys = getattr(obj.data, "shape_keys", None)
+    return [key for key in keys.key_blocks if key != keys.reference_key] if keys is not None else []
+
+
+def is_reshaped(obj: bpy.types.Object) -> bool:
+    """Return whether the values of shape keys change the shape of an object."""
+    keys = shape_keys(obj)
+    if not keys:
+        return False
+    if obj.show_only_shape_key or not obj.data.shape_keys.use_relative:
+        return True
+    return any(key.value and not key.mute for key in keys)
+
+
+def show_basis(obj: bpy.types.Object, data: bpy.types.Mesh) -> None:
+    """Move the points of a copied mesh to the Basis shape key, from which the original's points may differ."""
+    keys = getattr(obj.data, "shape_keys", None)
+    if keys is None:
+        return
+    points = arrays.read(keys.reference_key.points, "co", 3)
+    if not np.array_equal(points, arrays.points_of(data)):
+        set_points(data, points)
+
+
+def set_points(data: bpy.types.Mesh, points: FloatArray) -> None:
+    """Move the points of a mesh."""
+    data.attributes["position"].data.foreach_set("vector", arrays.flat(points))
+    data.update()
+
+
+def stored_shapes(obj: bpy.types.Object) -> Iterator[tuple[bpy.types.ShapeKey, FloatArray]]:
+    """Yield each shape key, including muted ones, and the points (P, 3) of the mesh with only this key applied.
+
+    If a vertex group masks the key, it is applied.
+    """
+    keys = shape_keys(obj)
+    basis = arrays.read(obj.data.shape_keys.reference_key.points, "co", 3)
+    masks: dict[str, FloatArray] = {}
+    if masked := {key.vertex_group for key in keys} - {""}:
+        weights = joint_weights.read(obj, masked)
+        masks = dict(zip(weights.joints, weights.values.T, strict=True))
+    for key in keys:
+        points = arrays.read(key.points, "co", 3)
+        mask = masks.get(key.vertex_group)
+        yield key, points if mask is None else (basis + mask[:, None] * (points - basis)).astype(np.float32)
+
+
+def shown_alone(context: bpy.types.Context, obj: bpy.types.Object) -> Iterator[bpy.types.ShapeKey]:
+    """Show and yield the shape keys of an object one at a time."""
+    keys = shape_keys(obj)
+    shown = ((obj, "show_only_shape_key"), (obj, "active_shape_key_index"), *((key, "mute") for key in keys))
+    with scene_state.restored(shown):
+        obj.show_only_shape_key = True
+        for key in keys:
+            key.mute = False  # a muted key would show the Basis
+            obj.active_shape_key_index = obj.data.shape_keys.key_blocks.find(key.name)
+            context.view_layer.update()
+            yield key
 
 
 class RestMeshes:
@@ -53,7 +117,7 @@ class RestMeshes:
             return False
         if not self.with_bones and obj.parent_type == "ARMATURE":  # this type of parent deforms without a modifier
             return False
-        return self.use_keys or obj.meshferry.rest_is_basis or not shape_reading.is_reshaped(obj)
+        return self.use_keys or obj.meshferry.rest_is_basis or not is_reshaped(obj)
 
     @contextlib.contextmanager
     def at_rest(self, objects: Iterable[bpy.types.Object]) -> Iterator[None]:
@@ -86,10 +150,10 @@ class RestMeshes:
         with arrays.mesh_of(seen) as data:
             if data is None or not len(data.polygons):
                 return self._without_faces(obj, data)
-            keys = shape_reading.shape_keys(obj) if self.use_keys else []
+            keys = shape_keys(obj) if self.use_keys else []
             _report_relative_keys(obj, keys, self.report)
             if plain:
-                shape_reading.show_basis(obj, data)
+                show_basis(obj, data)
             cut = Triangulation.of(data)
             mesh = self.reader.convert(obj, seen, data, cut)
             if keys and plain:
@@ -178,15 +242,15 @@ class RestMeshes:
         ``data`` is a copy of the mesh, into which the points of one shape after the other are written.
         """
         shapes = []
-        for key, points in shape_reading.stored_shapes(obj):
-            shape_reading.set_points(data, points)
+        for key, points in stored_shapes(obj):
+            set_points(data, points)
             shapes.append(self.reader.convert_shape(key.name, data, mesh, cut))
         return shapes
 
     def _evaluated_shapes(self, obj: bpy.types.Object, mesh: Mesh, cut: Triangulation) -> list[ShapeKey]:
         """Read shape keys with the object's modifiers applied; return none if modifiers change the topology."""
         shapes: list[ShapeKey] = []
-        for key in shape_reading.shown_alone(self.context, obj):
+        for key in shown_alone(self.context, obj):
             self.reader.depsgraph = self.context.evaluated_depsgraph_get()
             with arrays.mesh_of(obj.evaluated_get(self.reader.depsgraph)) as data:
                 if data is None or not cut.fits(data, len(mesh.points)):
@@ -252,3 +316,50 @@ def _strip(data: bpy.types.Mesh) -> None:
         attribute = data.attributes.get(name)
         if attribute is not None:
             data.attributes.remove(attribute)
+
+
+Matrix4 = npt.NDArray[np.float64]
+
+_SAME = 1e-5
+"""Tolerance for matrices that count as equal, relative to their size: the rounding of single precision."""
+
+
+def has_skin(obj: bpy.types.Object) -> bool:
+    """Return whether the binding of the imported file is stored on an object."""
+    return len(obj.meshferry.skin.joints) > 0
+
+
+def read_skin(obj: bpy.types.Object, relative: Matrix4, space: Matrix4) -> Skin | None:
+    """Return the binding stored with an object, or None.
+
+    Parameters
+    ----------
+    relative:
+        (4, 4) current matrix from the object's own space to that of the armature object. If it is unchanged since the
+        import, the binding is exact; otherwise its bind shape matrix is changed accordingly. The binding in the file
+        may have another unit, so the change is applied in the object's own space.
+    space:
+        (4, 4) from the space of the armature object to that of the exported joints: the armature's rotation and scale.
+    """
+    if not has_skin(obj):
+        return None
+    kept = obj.meshferry.skin
+    bind_shape = _matrix(kept.bind_shape)
+    given = _matrix(kept.given_matrix)
+    if np.abs(relative - given).max() > _SAME * max(1.0, float(np.abs(given).max())):
+        bind_shape = bind_shape @ np.linalg.pinv(given) @ relative
+    inverse_bind = np.array([_matrix(joint.inverse_bind) for joint in kept.joints])
+    positions = np.array([tuple(joint.position) for joint in kept.joints], np.float64)
+    if not np.array_equal(space, np.identity(4)):
+        bind_shape = space @ bind_shape
+        inverse_bind = inverse_bind @ np.linalg.pinv(space)
+        positions = positions @ space[:3, :3].T
+    skin = Skin([joint.name for joint in kept.joints], inverse_bind, bind_shape, **stored_fields(kept, Skin))
+    if kept.has_positions:
+        skin.joint_positions = positions
+        skin.alt_inverse_bind = np.array([_matrix(joint.alt_inverse_bind) for joint in kept.joints])
+    return skin
+
+
+def _matrix(values: Iterable[float]) -> Matrix4:
+    return np.array(tuple(values), np.float64).reshape(4, 4)

@@ -9,10 +9,10 @@ from bpy.props import BoolProperty, EnumProperty
 
 from ....blender_data.export_options import HIDDEN, KEEP_IMPORTED
 from ....blender_data.exporting import object_selection
-from ....blender_data.exporting.models.gltf_materials import materials_for_gltf
-from ....blender_data.exporting.models.missing_parts import has_physics_shape
+from ....blender_data.exporting.models.generated_parts import has_physics_shape
+from ....blender_data.exporting.models.gltf_export import materials_for_gltf
 from ....blender_data.exporting.models.model_objects import ModelObjects, find_models
-from ....blender_data.exporting.triangle_counts import triangle_count
+from ....blender_data.exporting.object_selection import triangle_count
 from ....blender_data.names import name_in_file
 from ....blender_data.translation_context import CONTEXT
 from ....io_formats.api import scene_name

@@ -10,7 +10,7 @@ from bpy.props import BoolProperty, CollectionProperty, FloatProperty, IntProper
 from ....blender_data.animation.clip_sources import scene_rate
 from ....blender_data.export_options import CLIPS, DEFORM_BONES
 from ....blender_data.exporting import object_selection
-from ....blender_data.exporting.clips.joint_sampling import clips_by_armature
+from ....blender_data.exporting.joint_sampling import clips_by_armature
 from ....blender_data.mesh_data import element_selection
 from ....blender_data.rigging.armature_reading import read_skeleton
 from ....blender_data.translation_context import CONTEXT

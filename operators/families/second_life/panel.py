@@ -13,9 +13,9 @@ from ....blender_data.export_options import (
     MODIFIERS,
     PHYSICS_SHAPE,
 )
-from ....blender_data.exporting.models.missing_parts import shape_of
+from ....blender_data.exporting.models.generated_parts import shape_of
 from ....blender_data.exporting.models.model_objects import ModelObjects
-from ....blender_data.exporting.reading.material_slots import used_materials
+from ....blender_data.exporting.reading.material_reading import used_materials
 from ....blender_data.translation_context import CONTEXT
 from ....io_formats.second_life.options import LEVEL_LABELS
 from ....io_formats.second_life.upload_set.format import SECOND_LIFE_UPLOAD

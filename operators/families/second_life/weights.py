@@ -10,7 +10,7 @@ from bpy.props import BoolProperty, CollectionProperty, FloatProperty, IntProper
 
 from ....blender_data.export_options import HIDDEN, KEEP_IMPORTED
 from ....blender_data.exporting import object_selection
-from ....blender_data.exporting.models.missing_parts import shape_of
+from ....blender_data.exporting.models.generated_parts import shape_of
 from ....blender_data.exporting.models.model_objects import ModelObjects
 from ....blender_data.names import name_in_file
 from ....io_formats.api import load

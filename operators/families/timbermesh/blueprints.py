@@ -8,7 +8,7 @@ import bpy
 from bpy.props import EnumProperty, StringProperty
 
 from ....blender_data import import_marks
-from ....blender_data.exporting.placing.placement_patch import plan_patch
+from ....blender_data.exporting.placements.placement_patch import plan_patch
 from ....blender_data.file_records import FileRecord
 from ....blender_data.importing.import_options import IMPORT_OPTIONS, ImportOptions
 from ....blender_data.importing.placements.placement_models import add_model

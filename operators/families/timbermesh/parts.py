@@ -11,8 +11,8 @@ import numpy as np
 from mathutils import Matrix, Quaternion, Vector
 
 from ....blender_data.armature_modifiers import MESHABLE
+from ....blender_data.exporting.node_plan import Matrix4
 from ....blender_data.exporting.object_selection import Origin, Source
-from ....blender_data.exporting.transforms import Matrix4
 from ....blender_data.names import MARK, name_in_file, without_number
 from ....io_formats.core.errors import ExportError
 from ....io_formats.core.messages import listed

@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 
 import bpy
 import numpy as np
-from meshferry.blender_data.exporting.placing.placement_patch import plan_patch
+from meshferry.blender_data.exporting.placements.placement_patch import plan_patch
 from meshferry.blender_data.steps import finish
 from meshferry.io_formats.core.placement import NodeEdit
 from meshferry.io_formats.projects import Projects

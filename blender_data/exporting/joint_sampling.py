@@ -17,24 +17,26 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ....io_formats.core.capabilities import Capabilities, length_refusal
-from ....io_formats.core.errors import ExportError
-from ....io_formats.core.messages import Report, listed
-from ....io_formats.core.scene import Clip, TransformTrack
-from ....io_formats.geometry import hierarchy
-from ....io_formats.geometry.transforms import continuous_rotations
-from ... import names, scene_state
-from ...animated_blocks import Dependencies, dependencies
-from ...animation import playback, pose_curves
-from ...animation.action_ranges import FileClips
-from ...animation.clip_sources import ClipSource, actions_of, find_clips, has_keys, played, scene_rate
-from ...export_options import ExportOptions
-from ...rigging import joint_poses
-from ...rigging.armature_reading import ReadSkeleton, SkeletonSpace
-from ...scene_state import set_frame
-from ...steps import Step, Steps, scaled
+from ...io_formats.core.capabilities import Capabilities, length_refusal
+from ...io_formats.core.errors import ExportError
+from ...io_formats.core.messages import Report, Text, listed
+from ...io_formats.core.scene import Clip, TransformTrack
+from ...io_formats.geometry import hierarchy
+from ...io_formats.geometry.transforms import continuous_rotations
+from .. import names, scene_state
+from ..animated_blocks import Dependencies, dependencies
+from ..animation import playback, pose_curves
+from ..animation.action_ranges import FileClips
+from ..animation.clip_sources import ClipSource, actions_of, find_clips, has_keys, played, scene_rate
+from ..armature_modifiers import MESHABLE, armature_of
+from ..export_options import ExportOptions
+from ..rigging import joint_poses
+from ..rigging.armature_reading import ReadSkeleton, SkeletonSpace
+from ..scene_state import set_frame
+from ..steps import Step, Steps, scaled
 from .clip_sampling import drop_repeated_pose
-from .figure_shapes import FigureShape, ShapeRemoval, shape_of
+from .reading.rest_meshes import shape_keys
+from .shapeless_poses import FigureShape, ShapeRemoval, shape_of
 
 Array = npt.NDArray[np.float64]
 
@@ -485,3 +487,27 @@ class _Tracks:
 
 def _none(width: int) -> npt.NDArray[np.float32]:
     return np.empty((0, width), np.float32)
+
+
+def report_baked(
+    objects: Sequence[bpy.types.Object], options: ExportOptions, capabilities: Capabilities, report: Report
+) -> None:
+    """Report, with the objects' names, each kind of animation or deformation that the format cannot hold.
+
+    Parameters
+    ----------
+    options:
+        Without ``use_modifiers``, meshes are exported undeformed.
+    """
+    shown = [obj for obj in objects if obj.type in MESHABLE]
+    bound = listed([obj.name for obj in shown if armature_of(obj) is not None])
+    if bound and not capabilities.skeletons:
+        how = Text("as the armature poses it") if options.use_modifiers else Text("without its armature")
+        report.loss("baked-armature", "exported {}; the file holds no bones", how, item=bound)
+    shaped = listed([obj.name for obj in shown if shape_keys(obj)])
+    if shaped and not capabilities.shape_keys:
+        how = Text("as its shape keys make it look") if options.use_modifiers else Text("without its shape keys")
+        report.loss("baked-shape-keys", "exported {}; the file holds none", how, item=shaped)
+    if not capabilities.clips and (moving := listed([obj.name for obj in shown if dependencies([obj]).any_change])):
+        text = "exported as it looks at the current frame; the file holds no animation"
+        report.loss("baked-animation", text, item=moving)

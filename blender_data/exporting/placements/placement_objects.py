@@ -1,4 +1,4 @@
-"""Objects of an imported file that places models: an object for each node, and objects that the user added."""
+"""Objects of an imported placement: those of its nodes, of models at nodes, and those that the user added."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from ....io_formats.core.errors import ExportError
 from ....io_formats.core.messages import Report, counted, listed
 from ....io_formats.core.placement import (
     Channels,
+    ModelUse,
     PartUse,
     PlacedNode,
     PlacedObject,
@@ -23,20 +24,89 @@ from ....io_formats.core.placement import (
     PlacementPart,
     SlotMaterial,
 )
-from ... import import_marks, names
+from ... import import_marks
+from ... import names as blender_data_names
 from ...import_marks import objects_of
 from ...mesh_data.checksums import edits_of, has_other_mesh, is_changed
-from .applied_transforms import applied_transforms
-from .model_parts import report_missing_parts, report_parts
-from .object_channels import read_channels
-from .object_places import is_driven, local_matrix
+from .object_transforms import applied_transforms, is_driven, local_matrix, read_channels
 
 _NUMBER = re.compile(r"\.\d{3,}$")
+_MOST_NAMES = 5
+
+
+def node_object(part: bpy.types.Object) -> bpy.types.Object | None:
+    """Return the node object above a part of a model, or None if the part is not below a node object."""
+    above = part.parent
+    while above is not None and above.meshferry.is_model_part:
+        above = above.parent
+    return above
+
+
+def report_parts(
+    parts: Sequence[bpy.types.Object], nodes: Mapping[str, PlacedNode], placement: Placement, report: Report
+) -> None:
+    """Report moved, copied and edited parts, with the files of their models.
+
+    A mesh with edits is reported once, even if several nodes show it.
+    """
+    changed: dict[str, list[str]] = {}
+    seen: set[bpy.types.ID] = set()
+    given = {(part.parent, part.meshferry.given_name) for part in parts if part.name == part.meshferry.given_name}
+    for part in parts:
+        above = node_object(part)
+        node = nodes.get(above.meshferry.node_key) if above is not None else None
+        if node is None or not isinstance(node.content, ModelUse):
+            continue
+        name = part.meshferry.given_name
+        is_copy = part.name != name and bool(_NUMBER.search(part.name)) and (part.parent, name) in given
+        is_edited = is_copy or import_marks.is_moved(part) or not import_marks.has_given_parent(part)
+        if part.type == "MESH" and part.data not in seen:
+            seen.add(part.data)
+            is_edited = is_edited or has_other_mesh(part) or bool(edits_of(part))
+        if is_edited:
+            model = placement.models[node.content.model]
+            changed.setdefault(model.file or model.path or model.name, []).append(part.name)
+    for file, names in changed.items():
+        report.warning(
+            "model-part-not-written",
+            "{} changed here, which the file that places the model does not hold: {}. To change the model itself, "
+            "export its objects to {}",
+            counted(len(names), "object"),
+            listed(names, _MOST_NAMES),
+            file,
+        )
+
+
+def report_missing_parts(
+    objects: Iterable[bpy.types.Object], parts: Iterable[bpy.types.Object], report: Report
+) -> None:
+    """Report node objects below which parts of the model are missing.
+
+    A copied object without any part is not reported.
+    """
+    count = Counter(node_object(part) for part in parts)
+    by_key: dict[str, list[bpy.types.Object]] = {}
+    for obj in objects:
+        by_key.setdefault(obj.meshferry.node_key, []).append(obj)
+    missing = [
+        same[0].name
+        for key, same in by_key.items()
+        if key and all(count[obj] < obj.meshferry.model_parts for obj in same)
+    ]
+    if missing:
+        report.warning(
+            "model-parts-missing",
+            "{} without all parts of the model here, which the file still places whole: {}. To remove a model, delete "
+            "its empty",
+            counted(len(missing), "object"),
+            listed(missing, _MOST_NAMES),
+        )
+
+
 _NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 """Characters that XML files cannot contain."""
 _GEOMETRY = {"vertices", "faces"}
 """Edits after which a copy has another mesh than its node."""
-_MOST_NAMES = 5
 
 
 class PlacedObjects:
@@ -258,7 +328,7 @@ class PlacedObjects:
             shear=np.array(kept.shear).reshape(4, 4) if key and kept.is_property_set("shear") else None,
             is_place_kept=is_driven(obj),
             is_hidden=None if kept.has_hidden_surfaces else obj.hide_viewport,
-            is_likely_copy=bool(_NUMBER.search(obj.name)) and names.name_in_file(obj) != name,
+            is_likely_copy=bool(_NUMBER.search(obj.name)) and blender_data_names.name_in_file(obj) != name,
             materials=self._slots.get(obj, ()),
         )
 
@@ -313,7 +383,7 @@ class PlacedObjects:
                 continue
             materials = [slot.material for slot in obj.material_slots]
             found[owner] = tuple(
-                SlotMaterial(place, names.name_in_file(material), material.meshferry.identity)
+                SlotMaterial(place, blender_data_names.name_in_file(material), material.meshferry.identity)
                 for place, material in zip(places, materials, strict=True)
                 if place >= 0 and material is not None
             )
@@ -409,7 +479,7 @@ def _has_emptied_slot(obj: bpy.types.Object) -> bool:
 
 def _name_for(obj: bpy.types.Object, node: PlacedNode | None) -> str:
     """Return the name to write: that of the node, even for copies, unless the user renamed the object."""
-    name = _NOT_IN_XML.sub("?", names.name_in_file(obj))
+    name = _NOT_IN_XML.sub("?", blender_data_names.name_in_file(obj))
     plain = _NUMBER.sub("", name)
     is_numbered = node is not None and name != plain and plain in {node.name, _NUMBER.sub("", node.name)}
     return node.name if is_numbered else name

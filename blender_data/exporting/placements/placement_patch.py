@@ -24,7 +24,7 @@ from ... import file_records, import_marks
 from ...exports_on_save import written_digest
 from ...file_records import FileRecord, digest_of_content
 from ...steps import Steps, without_bpy
-from .placed_objects import PlacedObjects
+from .placement_objects import PlacedObjects
 
 BACKUP = ".bak"
 """Suffix of the backup of a file, made before the first write since the .blend file was opened."""

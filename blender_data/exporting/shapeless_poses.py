@@ -1,4 +1,4 @@
-"""Poses of figures without their shape, as files with keyed clips hold them.
+"""Poses of avatars without their body shape, as files with keyed clips hold them.
 
 The target program shapes each wearer itself: its joints have the scales and positions of the wearer's shape. So a clip
 holds no scale of a shape, and the position of a joint only if the clip moves it away from where the shape has it. Such
@@ -14,10 +14,10 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ....io_formats.core.messages import Elements, Fix, Report, Text, counted
-from ...animation import pose_curves
-from ...animation.clip_sources import ClipSource
-from ...rigging import body_shapes, joint_poses
+from ...io_formats.core.messages import Elements, Fix, Report, Text, counted
+from ..animation import pose_curves
+from ..animation.clip_sources import ClipSource
+from ..rigging import body_shapes, joint_poses
 
 Array = npt.NDArray[np.float64]
 

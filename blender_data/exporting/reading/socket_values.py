@@ -8,10 +8,8 @@ import numpy as np
 
 from ....io_formats.core.messages import Text
 from ....io_formats.core.shading import Channel, Factor, ImageMap, Tint
-from .image_maps import ImageMaps
-from .image_reading import has_alpha
-from .left_out import LeftOut
-from .node_sources import Socket, source, sources
+from .image_maps import ImageMaps, has_alpha
+from .shader_nodes import LeftOut, Socket, source, sources
 
 _CHANNELS = (Channel.RED, Channel.GREEN, Channel.BLUE)
 _SEPARATIONS = {"SEPARATE_COLOR", "SEPRGB", "SEPXYZ"}

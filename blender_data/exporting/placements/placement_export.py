@@ -1,7 +1,8 @@
-"""Blender -> Scene for files that place models: a node for each object, and a part for each instanced collection."""
+"""Blender -> Scene for files that place models: nodes for objects, parts for instanced collections, cameras."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -9,22 +10,44 @@ import bpy
 import numpy as np
 
 from ....io_formats.core.messages import listed
-from ....io_formats.core.placement import Content, Matrix, ModelUse, PartUse, PlacedNode, Placement, PlacementPart
+from ....io_formats.core.placement import (
+    Camera,
+    Content,
+    Matrix,
+    ModelUse,
+    PartUse,
+    PlacedNode,
+    Placement,
+    PlacementPart,
+)
 from ....io_formats.core.scene import Scene
 from ... import names, scene_state
 from ...animated_blocks import dependencies
 from ...armature_modifiers import MESHABLE
 from ...export_options import ExportRequest
 from ...steps import Step, Steps
-from .. import transforms
+from .. import node_plan
+from ..model_exporter import SceneExport
 from ..object_selection import is_hidden_node, is_of_body, parents_first, select
 from ..reading.rest_meshes import RestMeshes
-from ..scene_export import SceneExport
-from ..shading.shading_reading import read_shadings
-from .cameras import read_camera
-from .object_places import ObjectPlaces, is_animated
-from .placed_models import Instance, PlacedModels, instances_of
-from .placed_objects import report_changed_materials
+from ..reading.shading_reading import read_shadings
+from .object_transforms import ObjectPlaces, is_animated
+from .placement_models import Instance, PlacedModels, instances_of
+from .placement_objects import report_changed_materials
+
+
+def read_camera(obj: bpy.types.Object, scene: bpy.types.Scene) -> Camera:
+    """Return a camera with its vertical extent at the resolution of the scene."""
+    data = obj.data
+    corners = data.view_frame(scene=scene)
+    heights = [corner.y for corner in corners]
+    height = max(heights) - min(heights)
+    is_main = scene.camera == obj
+    if data.type == "ORTHO":
+        return Camera(0.0, height, data.clip_start, data.clip_end, is_main)
+    angle = 2.0 * math.atan2(height / 2.0, -corners[0].z)
+    return Camera(angle, 0.0, data.clip_start, data.clip_end, is_main)
+
 
 _NAMED = 5
 
@@ -200,7 +223,7 @@ class _PartBuilder:
         matrix = self.places.relative(frame, self._frame(above) if above is not None else None)
         if above is None:
             matrix = self.part.root @ matrix
-        transforms.require_size(obj, self.places.world(frame))
+        node_plan.require_size(obj, self.places.world(frame))
         node = PlacedNode(names.name_in_file(obj), -1 if above is None else self.part.node_of[above], matrix)
         self._take_over(obj, node)
         node.content = self._content(obj)

@@ -8,15 +8,14 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ....io_formats.core.scene import Clip, Scene, TransformTrack, VertexTrack
-from ....io_formats.geometry.transforms import continuous_rotations
-from ... import animated_blocks, scene_state
-from ...animation.clip_sources import ClipSource, scene_rate
-from ...export_options import ExportOptions
-from ...steps import Step, Steps
-from .. import transforms
-from ..node_meshes import NodeMesh, NodeMeshes
-from ..node_plan import PlannedNode
+from ...io_formats.core.scene import Clip, Scene, TransformTrack, VertexTrack
+from ...io_formats.geometry.transforms import continuous_rotations
+from .. import animated_blocks, scene_state
+from ..animation.clip_sources import ClipSource, scene_rate
+from ..export_options import ExportOptions
+from ..steps import Step, Steps
+from . import node_plan
+from .node_plan import NodeMesh, NodeMeshes, PlannedNode
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -46,7 +45,7 @@ class ClipSampler:
         """Play and sample a clip; return None if nothing moves."""
         kind = self.options.animation_kind
         deforming = {index: found for index, found in node_meshes.items() if found.layouts and kind != "NODE"}
-        poses: list[list[transforms.Transform]] = []
+        poses: list[list[node_plan.Transform]] = []
         shapes: dict[int, list[tuple[FloatArray, FloatArray, FloatArray]]] = {index: [] for index in deforming}
         frames = source.frames(scene_rate(self.context.scene))
         for number, frame in enumerate(frames):
@@ -114,7 +113,7 @@ class ClipSampler:
         return np.concatenate(points), np.concatenate(normals), np.concatenate(tangents)
 
     def _transform_track(
-        self, index: int, poses: list[list[transforms.Transform]], source: ClipSource
+        self, index: int, poses: list[list[node_plan.Transform]], source: ClipSource
     ) -> TransformTrack | None:
         """Return the transform track of a node; None if the node stays at rest and no imported action keys it."""
         obj = self.nodes[index].obj

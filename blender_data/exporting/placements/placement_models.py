@@ -16,12 +16,12 @@ from ... import import_choices, names
 from ...armature_modifiers import MESHABLE, armature_of
 from ...export_options import ExportOptions
 from ...rigging.armature_reading import ReadSkeleton, read_skeleton
-from ..node_meshes import is_own_mesh
+from ..node_plan import is_own_mesh
 from ..object_selection import is_of_body
-from ..reading import material_slots
+from ..reading import material_reading
 from ..reading.mesh_reading import transformed
 from ..reading.rest_meshes import RestMeshes
-from .object_places import ObjectPlaces
+from .object_transforms import ObjectPlaces
 
 _ALIGNED = 1e-7
 """Tolerance for each entry of matrices that count as equal."""
@@ -157,7 +157,7 @@ class PlacedModels:
         return numbers[id(first)]
 
     def _slot_names(self, obj: bpy.types.Object) -> list[str]:
-        return material_slots.material_names(material_slots.materials_of(obj, obj.data), self.materials.name)
+        return material_reading.material_names(material_reading.materials_of(obj, obj.data), self.materials.name)
 
     def uv_names(self) -> dict[str, list[str]]:
         """Return the names of the UV maps of the first mesh with each material, by the name of the material."""

@@ -1,1 +1,0 @@
-"""Actions of Blender -> clips of a scene."""

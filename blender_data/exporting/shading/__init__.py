@@ -1,1 +1,0 @@
-"""Shader nodes and images of materials -> neutral shading."""
