@@ -169,7 +169,7 @@ class BlendSession:
             self.call(read, filepath=str(path.absolute()), load_ui=False, use_scripts=False)
         except RuntimeError as problem:
             raise FormatError("Blender cannot open it: {}", operator_error(problem), file=str(path)) from None
-        from ...blender_data.foreign import outside_files
+        from ...blender_data.addon_formats import outside_files
 
         report = Report()
         outside_files.leave_out(reach or Reach.of(path), report, is_blend=True)

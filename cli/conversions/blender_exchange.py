@@ -63,7 +63,7 @@ def read_file(
     the scene gets the frame rate at which the keys are on whole frames. Otherwise keys are moved to keep the speed at
     the scene's rate.
     """
-    from ...blender_data.foreign import blender_addon_export, blender_addon_import
+    from ...blender_data.addon_formats import addon_export, addon_import
 
     reach = reach or Reach.of(path)
     require_readable(path)
@@ -87,25 +87,25 @@ def read_file(
             _take_stated_rate(scene)
     objects = list(made.all_objects)
     first, last = scene.frame_start, scene.frame_end
-    blender_addon_export.set_range(session.load_for_changes().context, objects)
+    addon_export.set_range(session.load_for_changes().context, objects)
     # keep the range that the file states: constant parts at its ends have no keys
     if known.times_are_frames and first < last:
         scene.frame_start, scene.frame_end = min(first, scene.frame_start), max(last, scene.frame_end)
     scene.frame_set(scene.frame_start)  # importers leave the scene at frame 1, even if the animation begins elsewhere
-    blender_addon_import.drop_still_curves(objects, keeps_clips=known.keeps_still_clips)
-    blender_addon_import.name_clips(objects)
+    addon_import.drop_still_curves(objects, keeps_clips=known.keeps_still_clips)
+    addon_import.name_clips(objects)
     if known.capabilities.joins_clips:
-        blender_addon_import.as_one_clip(session.load_for_changes().context, objects, path.stem, rate)
+        addon_import.as_one_clip(session.load_for_changes().context, objects, path.stem, rate)
     if known.capabilities.node_hierarchy:
-        blender_addon_import.mark_root(blender_addon_import.without_pairs(objects))
+        addon_import.mark_root(addon_import.without_pairs(objects))
     else:
-        blender_addon_import.apply_transforms(objects)  # added by the importer to convert axes
+        addon_import.apply_transforms(objects)  # added by the importer to convert axes
     session.load_for_changes().context.view_layer.update()
     return made, lost
 
 
 def _read(session: BlendSession, path: Path, known: BlenderFormat, reach: Reach) -> tuple[Any, list[Message]]:
-    from ...blender_data.foreign import blender_addon_export, blender_addon_import, outside_files
+    from ...blender_data.addon_formats import addon_export, addon_import, outside_files
 
     data = session.load_for_changes().data
     before = set(data.objects)
@@ -118,14 +118,14 @@ def _read(session: BlendSession, path: Path, known: BlenderFormat, reach: Reach)
         raise FormatError("Blender cannot read it: {}", operator_error(problem), file=str(path)) from None
     outside_files.leave_out(reach, report, is_blend=False, known=files_before)
     made = [obj for obj in data.objects if obj not in before]
-    kept = blender_addon_import.without_scaffolding(made, known.scaffolding)
+    kept = addon_import.without_scaffolding(made, known.scaffolding)
     if not kept:
         raise FormatError("Blender found nothing in it", file=str(path))
-    collection = blender_addon_import.gathered(session.load_for_changes().context, kept, path.stem)
-    stored, removed = stored_faces(path), blender_addon_import.repair_meshes(kept)
+    collection = addon_import.gathered(session.load_for_changes().context, kept, path.stem)
+    stored, removed = stored_faces(path), addon_import.repair_meshes(kept)
     if stored is not None or removed:
         context = session.load_for_changes().context
-        read = blender_addon_export.count_faces(context, kept, triangulated=known.is_triangulated)
+        read = addon_export.count_faces(context, kept, triangulated=known.is_triangulated)
         stored = read + removed if stored is None else stored
         if read < stored:
             report.loss(
@@ -162,7 +162,7 @@ def _rate_of_keys(session: BlendSession, scene: Any, stated: float) -> float:
 
     ``stated`` is preferred. If it does not fit, the file was edited at another rate.
     """
-    from ...blender_data.foreign.blender_addon_export import key_interval
+    from ...blender_data.addon_formats.addon_export import key_interval
 
     interval = key_interval(session.load_for_changes().data.actions)
     if not interval:
@@ -197,21 +197,21 @@ def write_objects(
     ExportError
         Blender reports an error.
     """
+    from ...blender_data.addon_formats import addon_export, unsupported_data
     from ...blender_data.exporting.models import gltf_export
-    from ...blender_data.foreign import blender_addon_export, duplicate_faces, green_up, image_mixtures
 
     context = session.load_for_changes().context
-    blender_addon_export.make_local()
+    addon_export.make_local()
     context.scene.unit_settings.scale_length = 1.0  # only some exporters apply the unit scale
-    report = Report(blender_addon_export.apply_modifiers(context, objects) if known.capabilities.skeletons else [])
-    blender_addon_export.unlink_disabled(objects)
-    blender_addon_export.select(context, objects)
-    blender_addon_export.set_range(context, objects)
-    blender_addon_export.name_clips(objects)
+    report = Report(addon_export.apply_modifiers(context, objects) if known.capabilities.skeletons else [])
+    addon_export.unlink_disabled(objects)
+    addon_export.select(context, objects)
+    addon_export.set_range(context, objects)
+    addon_export.name_clips(objects)
     if known.has_pairs:
-        blender_addon_export.name_data_after_objects(objects)
-    blender_addon_export.forget_own_properties(objects)
-    green_up.turn_green_up(objects)
+        addon_export.name_data_after_objects(objects)
+    addon_export.forget_own_properties(objects)
+    unsupported_data.turn_green_up(objects)
     more = _animation_arguments(context.scene, clips, known)
     if known.holds_times and clips:
         context.scene[_STATED_RATE] = _rate_of(context.scene)
@@ -223,12 +223,12 @@ def write_objects(
         chosen = Path(folder, target.name)
         if known.is_set:
             images = stack.enter_context(tempfile.TemporaryDirectory(prefix="meshferry-"))
-            stack.enter_context(blender_addon_export.own_image_files(Path(images), target.stem))
+            stack.enter_context(addon_export.own_image_files(Path(images), target.stem))
         if known.drops_duplicates:
-            stack.enter_context(duplicate_faces.separated_faces(objects))
+            stack.enter_context(unsupported_data.separated_faces(objects))
         used = dict.fromkeys(slot.material for obj in objects for slot in obj.material_slots if slot.material)
         if known.capabilities.materials:
-            image_mixtures.report_mixtures(used, report)
+            unsupported_data.report_mixtures(used, report)
         if known.scales_before_rotating:
             stack.enter_context(gltf_export.scaled_before_rotated(used, report))
         try:

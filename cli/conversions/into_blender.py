@@ -233,7 +233,7 @@ def _at_rest(read: Callable[[], Scene]) -> Scene:
 
 def _clips_of(objects: Iterable[Any]) -> list[str]:
     """Return the names of the animations that objects play."""
-    from ...blender_data.foreign.blender_addon_export import playing_clips
+    from ...blender_data.addon_formats.addon_export import playing_clips
 
     return sorted(playing_clips(objects))
 

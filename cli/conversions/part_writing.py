@@ -54,43 +54,43 @@ class PartWriter:
         ExportError
             There is nothing to write.
         """
-        from ...blender_data.foreign import blender_addon_export
-        from ...blender_data.foreign.inventory import inventory
+        from ...blender_data.addon_formats import addon_export
+        from ...blender_data.addon_formats.inventory import inventory
 
         context = self._session.load_for_changes().context
         options = ExportOptions.of(self._settings.export_options)
-        chosen, left_out = blender_addon_export.chosen_objects(context, part.collection, use_hidden=options.use_hidden)
+        chosen, left_out = addon_export.chosen_objects(context, part.collection, use_hidden=options.use_hidden)
         if not chosen:
             place = Text("the collection '{}'", part.name) if part.name else Text("the file")
             more = Text("; {}", part.left_out[0]) if part.left_out else ""
             raise ExportError("There is nothing to export in {}: no object is shown{}", place, more)
-        coarser = [obj for obj in left_out if blender_addon_export.belongs_to_another(obj)]
+        coarser = [obj for obj in left_out if addon_export.belongs_to_another(obj)]
         scene = inventory(context, [*chosen, *coarser], part.name, options)
         can = target.capabilities_in(self._session.load().app.version)
         if can.joins_clips:  # all currently playing clips become one clip of the file
-            playing = blender_addon_export.playing_clips(chosen)
+            playing = addon_export.playing_clips(chosen)
             together = [clip for clip in scene.clips if clip.name in playing]
             scene.clips = together[:1] + [clip for clip in scene.clips if clip not in together]
         lost: list[Message] = [*part.left_out, *losses(scene, can), *lost_objects(chosen, can)]
         lost += lost_by_exporter(scene, target)
-        unseen = dict.fromkeys([*left_out, *blender_addon_export.disabled_in_instances(chosen)])
-        hidden = [obj for obj in unseen if not blender_addon_export.belongs_to_another(obj)]
+        unseen = dict.fromkeys([*left_out, *addon_export.disabled_in_instances(chosen)])
+        hidden = [obj for obj in unseen if not addon_export.belongs_to_another(obj)]
         if hidden:
             lost.append(hidden_objects(hidden))
         return chosen, lost, scene
 
     def report_losses(self, part: BlendPart, scene: Scene, options: ExportOptions, target: Format) -> None:
         """Report losses that concern objects or data which the export did not read."""
-        from ...blender_data.foreign import blender_addon_export
-        from ...blender_data.foreign.inventory import inventory
+        from ...blender_data.addon_formats import addon_export
+        from ...blender_data.addon_formats.inventory import inventory
         from ...io_formats.core.scene import Mesh, Scene
 
         can = target.capabilities
         if not can.meshes:
             return  # a format of animations or bones obviously has no other data
         context = self._session.load_for_changes().context
-        chosen, left_out = blender_addon_export.chosen_objects(context, part.collection, use_hidden=options.use_hidden)
-        coarser = [obj for obj in left_out if blender_addon_export.belongs_to_another(obj)]
+        chosen, left_out = addon_export.chosen_objects(context, part.collection, use_hidden=options.use_hidden)
+        coarser = [obj for obj in left_out if addon_export.belongs_to_another(obj)]
         whole = inventory(context, [*chosen, *coarser], part.name, options)
         for node in whole.nodes:
             if not can.lod_models:
@@ -148,7 +148,7 @@ class PartWriter:
 
     def _report_left_out(self, objects: list[Any], outcome: Outcome, target: BlenderFormat) -> None:
         """Report objects whose surfaces Blender's exporter does not write."""
-        from ...blender_data.foreign.blender_addon_export import count_faces
+        from ...blender_data.addon_formats.addon_export import count_faces
 
         context = self._session.load_for_changes().context
         counts = {
@@ -169,7 +169,7 @@ class PartWriter:
 
     def _report_sharp_edges(self, objects: list[Any], outcome: Outcome) -> None:
         """Report objects whose sharp edges become smooth, since the file has one normal for each vertex."""
-        from ...blender_data.foreign.blender_addon_export import sharp_objects
+        from ...blender_data.addon_formats.addon_export import sharp_objects
 
         sharp = sharp_objects(self._session.load_for_changes().context, objects)
         if sharp:
@@ -183,7 +183,7 @@ class PartWriter:
 
     def _report_held_poses(self, objects: list[Any], outcome: Outcome, target: BlenderFormat) -> None:
         """Report objects with constant animations, of which the file stores the pose but not the animation."""
-        from ...blender_data.foreign.blender_addon_import import held_blocks
+        from ...blender_data.addon_formats.addon_import import held_blocks
 
         held, has_movement = held_blocks(objects)
         rigs = [block for block in held if getattr(block, "type", "") == "ARMATURE"]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from helpers_export import TETRA_FACES, add, bpy, mesh_of
 from helpers_models import joint_worlds, rig, scene_of, skinned
-from meshferry.blender_data.foreign import blender_addon_export
+from meshferry.blender_data.addon_formats import addon_export
 from scene_snapshot import changes, snapshot
 
 pytestmark = pytest.mark.needs_bpy
@@ -136,8 +136,8 @@ def test_disabled_objects_of_instances_are_unlinked_unless_others_need_them(
             wanted.collections = ["Shown"]
         (shown,) = wanted.collections
     instance = add("Instance", instance_type="COLLECTION", instance_collection=shown)
-    found = [obj.name for obj in blender_addon_export.disabled_in_instances([instance])]
+    found = [obj.name for obj in addon_export.disabled_in_instances([instance])]
     assert found == ([] if is_linked else ["Off"])
-    blender_addon_export.unlink_disabled([instance])
+    addon_export.unlink_disabled([instance])
     left = [obj.name for obj in shown.objects]
     assert left == ["Parent", "Rig", "Child", *(["Off"] if is_linked else [])]

@@ -188,7 +188,7 @@ def test_building_again_replaces_the_nodes() -> None:
 @pytest.mark.parametrize("is_green_down", [True, False])
 def test_gltf_files_get_normal_maps_with_green_up(tmp_path: Path, is_green_down: bool) -> None:
     import bpy
-    from meshferry.blender_data.foreign.green_up import turn_green_up
+    from meshferry.blender_data.addon_formats.unsupported_data import turn_green_up
 
     normal = NormalMap(map_of("0.25,0.75,1,1"), is_green_down=is_green_down)
     material = shown(Shading(normal=normal))

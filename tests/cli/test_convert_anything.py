@@ -335,7 +335,7 @@ def test_images_of_one_name_do_not_meet(meshferry, tmp_path):
 def test_images_have_their_names_again_after_an_export(tmp_path):
     """Collections of one .blend file are exported one after the other."""
     import bpy
-    from meshferry.blender_data.foreign.blender_addon_export import own_image_files
+    from meshferry.blender_data.addon_formats.addon_export import own_image_files
 
     bark = bpy.data.images.new("Bark", 4, 4)
     bark.pixels = [0.25, 0.5, 0.75, 1.0] * 16

@@ -208,13 +208,13 @@ def normals_of(mesh):
 
 def test_only_a_copy_of_the_mesh_gets_more_vertices():
     import bpy
-    from meshferry.blender_data.foreign import duplicate_faces
+    from meshferry.blender_data.addon_formats import unsupported_data
 
     objects = make_leaf_in_blender()
     mesh = objects[0].data
     before, normals, order = content_of(mesh), normals_of(mesh), [tuple(face.vertices) for face in mesh.polygons]
     blocks = {kind: sorted(block.name for block in getattr(bpy.data, kind)) for kind in ("meshes", "shape_keys")}
-    with duplicate_faces.separated_faces(objects):
+    with unsupported_data.separated_faces(objects):
         copy = objects[0].data
         assert copy is not mesh and objects[1].data == copy and copy.name == "leaf"
         assert len(copy.vertices) == 4 + 4 + 3  # the backs share vertices among themselves
@@ -229,7 +229,7 @@ def test_only_a_copy_of_the_mesh_gets_more_vertices():
 
 def test_faces_with_the_same_vertices_are_found_in_any_order():
     import bpy
-    from meshferry.blender_data.foreign.duplicate_faces import duplicate_ranks
+    from meshferry.blender_data.addon_formats.unsupported_data import duplicate_ranks
 
     mesh = bpy.data.meshes.new("mixed")
     faces = [(0, 1, 2, 3), (1, 2, 3), (3, 2, 1, 0), (0, 1, 2), (2, 3, 1), (1, 3, 0, 2), (3, 1, 2)]

@@ -516,7 +516,7 @@ def test_bakes_keep_to_their_folder(meshferry, pack, tmp_path):
 
 def test_all_layers_of_a_cache_are_judged(pack, tmp_path):
     import bpy
-    from meshferry.blender_data.foreign.outside_files import leave_out
+    from meshferry.blender_data.addon_formats.outside_files import leave_out
     from meshferry.io_formats.core.messages import Report
     from meshferry.io_formats.disk.reach import Reach
 
@@ -570,7 +570,7 @@ def test_no_picture_of_the_user_is_overwritten(meshferry, tmp_path, target):
 def test_names_of_images_and_volumes_are_no_paths(tmp_path):
     """The exporter for .usdz, for example, writes generated images under their names."""
     import bpy
-    from meshferry.blender_data.foreign.blender_addon_export import make_local
+    from meshferry.blender_data.addon_formats.addon_export import make_local
 
     made = [bpy.data.images.new("../../mine", 4, 4), bpy.data.volumes.new("..\\..\\mine")]
     make_local()
@@ -581,7 +581,7 @@ def test_names_of_images_and_volumes_are_no_paths(tmp_path):
 def test_painted_pixels_are_those_of_the_file(tmp_path):
     """Also in an image with a file, whose last strokes were not saved."""
     import bpy
-    from meshferry.blender_data.foreign.blender_addon_export import own_image_files
+    from meshferry.blender_data.addon_formats.addon_export import own_image_files
 
     (tmp_path / "a.png").write_bytes(picture())
     image = bpy.data.images.load(str(tmp_path / "a.png"))
