@@ -15,9 +15,9 @@ from ..importing.import_context import ImportResult
 from ..importing.objects import hide_levels
 from ..properties import copy_group
 from ..rigging import body_shapes, shown_bindings
-from . import action_update, armature_update
+from . import data_updates
+from .data_updates import replace_mesh
 from .matching import Pairs, copies
-from .mesh_update import replace_mesh
 
 _OF_USER = frozenset(("file", "source_name", "given_name", "physics_shape", "usage", "bone_palettes", "binding"))
 """Properties of an object that do not come from its file, so that a reload does not change them."""
@@ -124,10 +124,10 @@ def _add_objects(
 def _update_armatures(context: bpy.types.Context, changed: Pairs, report: ReloadReport) -> None:
     rigs = [(new, old) for new, old in changed.items() if old.type == "ARMATURE" and old.data != new.data]
     for new, old in rigs:
-        armature_update.adopt_names(new.data, old.data)
+        data_updates.adopt_names(new.data, old.data)
     posed = {old: set(old.pose.bones.keys()) for _new, old in rigs}
     for new, old in rigs:
-        missing = armature_update.update_armature(context, old.data, new.data)
+        missing = data_updates.update_armature(context, old.data, new.data)
         report.missing += [f"{old.name}/{name}" for name in missing]
     context.view_layer.update()  # creates the pose bones of new bones
     for new, old in rigs:
@@ -142,7 +142,7 @@ def _update_data(changed: Pairs, paths: Mapping[str, str], report: ReloadReport)
     owners: list[tuple[Any, Any]] = [(old, new) for new, old in changed.items()]
     shapes = [(old.data.shape_keys, new.data.shape_keys) for old, new in owners if old.type == "MESH"]
     of_both = [(old, new) for old, new in shapes if old is not None and new is not None]
-    actions = action_update.replace_actions([*owners, *of_both], paths)
+    actions = data_updates.replace_actions([*owners, *of_both], paths)
     report.added += actions.added
     users: dict[bpy.types.ID, list[bpy.types.Object]] = {}
     for obj in bpy.data.objects:

@@ -16,7 +16,7 @@ from ...blender_data.importing.import_options import IMPORT_OPTIONS, ImportOptio
 from ...blender_data.mesh_data.checksums import edited_actions, edits_of
 from ...blender_data.operator_calls import Selection
 from ...blender_data.reloading.matching import pair
-from ...blender_data.reloading.placed_update import replace_placed
+from ...blender_data.reloading.placement_update import replace_placed
 from ...blender_data.reloading.reload import replace_data
 from ...blender_data.steps import Steps, scaled
 from ...io_formats.api import format_of

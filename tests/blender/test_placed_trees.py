@@ -14,7 +14,7 @@ from meshferry.blender_data import import_marks, names
 from meshferry.blender_data.importing import importer, objects
 from meshferry.blender_data.importing.import_context import ImportResult
 from meshferry.blender_data.importing.import_options import ImportOptions, ImportRequest
-from meshferry.blender_data.reloading.placed_update import replace_placed
+from meshferry.blender_data.reloading.placement_update import replace_placed
 from meshferry.io_formats.core.placement import (
     Channels,
     Marker,

@@ -1,4 +1,4 @@
-"""Update the objects of an imported file that places models from a new import, which is then removed."""
+"""Update the objects of an imported placement from a new import, which is then removed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..importing.import_context import ImportResult
 from ..importing.objects import hide_levels
 from ..mesh_data.checksums import has_other_mesh
 from ..properties import copy_group
-from .action_update import replace_actions
+from .data_updates import replace_actions
 from .matching import Pairs, pair
 from .reload import ReloadReport
 
