@@ -14,7 +14,7 @@ from bpy.props import PointerProperty
 from ..io_formats.core.scene import Clip, Node, Scene, Skeleton, Skin, Surface
 from . import names
 from .property_groups import data_properties, object_properties, slider_properties
-from .translation_context import add_context
+from .property_groups.translation_context import add_context
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import Any
 import bpy
 from bpy.props import BoolProperty, StringProperty
 
-from ..blender_data.translation_context import CONTEXT
+from ..blender_data.property_groups.translation_context import CONTEXT
 from .sidebar import draw_wrapped
 from .translations import iface_
 

@@ -8,7 +8,7 @@ from typing import Any
 import bpy
 from bpy.props import StringProperty
 
-from ..blender_data.translation_context import CONTEXT
+from ..blender_data.property_groups.translation_context import CONTEXT
 from .translations import iface_
 
 Condition = tuple[Callable[[bpy.types.Context], bool], str]

@@ -18,7 +18,7 @@ from ..blender_data import export_options
 from ..blender_data.animation.clip_sources import scene_rate
 from ..blender_data.armature_modifiers import armature_of
 from ..blender_data.importing import import_options
-from ..blender_data.translation_context import CONTEXT
+from ..blender_data.property_groups.translation_context import CONTEXT
 from ..io_formats.core.format import Format
 from ..io_formats.core.options import IMPORT_CHOICES, Option, applicable, resolve
 from ..io_formats.registry import FORMATS

@@ -12,8 +12,8 @@ from typing import Any
 import bpy
 from bpy.props import BoolProperty, StringProperty
 
-from ..blender_data import exports_on_save
-from ..blender_data.translation_context import CONTEXT
+from ..blender_data import file_records
+from ..blender_data.property_groups.translation_context import CONTEXT
 from ..io_formats import registry
 from ..io_formats.core.errors import MeshferryError
 from ..io_formats.core.options import Option
@@ -116,7 +116,7 @@ class MeshferryPreferences(bpy.types.AddonPreferences):
 
 def _draw_exports_on_save(layout: Any) -> None:
     """Draw the allowed files of each .blend file with buttons that remove them."""
-    blends = list(exports_on_save.exports_of_all_files())
+    blends = list(file_records.exports_of_all_files())
     if not blends:
         text = "No file is allowed yet: save a .blend file from which files were exported"
         layout.label(text=text, text_ctxt=CONTEXT, icon="INFO")
@@ -148,7 +148,7 @@ class PREFERENCES_OT_meshferry_forbid(bpy.types.Operator):
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         """Change the list."""
-        allowed = exports_on_save.exports_of_blend(self.blend)
+        allowed = file_records.exports_of_blend(self.blend)
         for file in [self.file] if self.file else list(allowed.digests):
             allowed.digests.pop(file, None)
         try:

@@ -14,7 +14,7 @@ from typing import Any
 import bpy
 from bpy.props import PointerProperty
 
-from ..blender_data.translation_context import add_context
+from ..blender_data.property_groups.translation_context import add_context
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from pathlib import Path
 import bpy
 from bpy.app.translations import pgettext_iface, pgettext_rpt
 
-from ..blender_data.translation_context import CONTEXT
+from ..blender_data.property_groups.translation_context import CONTEXT
 from ..io_formats.core.messages import Text
 
 FOLDER = Path(__file__).resolve().parent.parent / "translations"

@@ -12,7 +12,7 @@ from ...io_formats.core.errors import ExportError
 from ...io_formats.core.messages import joined, listed
 from ...io_formats.core.scene import Mesh, Node, Scene
 from ...io_formats.passes.join_meshes import join
-from .. import import_choices, names
+from .. import file_records, names
 from ..animation.clip_sources import ClipSource
 from ..armature_modifiers import MESHABLE, armature_of
 from ..export_options import ExportRequest
@@ -197,7 +197,7 @@ class ModelExport(SceneExport):
             return None
         sources = [obj, *(source for member in members for source in (member, *instances.shown.get(member, ())))]
         node = Node(
-            names.name_in_file(obj), mesh=join(parts), skeleton=skeleton, choices=import_choices.read_choices(*sources)
+            names.name_in_file(obj), mesh=join(parts), skeleton=skeleton, choices=file_records.read_choices(*sources)
         )
         carrier = armature or obj
         node.world = node_plan.world_matrix(self._evaluated(carrier)) @ np.linalg.pinv(self._file_space(carrier))

@@ -19,7 +19,7 @@ from mathutils import Matrix, Vector
 from ...io_formats.core.errors import MeshferryError
 from ...io_formats.core.scene import Joint, Skeleton
 from ...io_formats.geometry import hierarchy
-from .. import import_choices, names
+from .. import file_records, names
 from ..operator_calls import edit_mode
 from ..properties import store_fields
 from ..rigging import joint_poses
@@ -151,7 +151,7 @@ def build(
     data: bpy.types.Armature = keep(bpy.data.armatures.new(names.fit(label)))
     made: bpy.types.Object = keep(bpy.data.objects.new(names.fit(label), data))
     names.remember(made, skeleton.name or label)
-    import_choices.write_choices(made, skeleton.choices)
+    file_records.write_choices(made, skeleton.choices)
     made.rotation_mode = "QUATERNION"
     made.show_in_front = True
     store_fields(made.meshferry, skeleton)

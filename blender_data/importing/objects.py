@@ -9,7 +9,7 @@ import bpy
 from mathutils import Vector
 
 from ...io_formats.core.scene import Node, Role
-from .. import import_choices, names
+from .. import file_records, names
 from ..level_objects import LEVEL_PROPERTIES
 from ..properties import store_fields
 
@@ -23,7 +23,7 @@ def build_object(node: Node, data: bpy.types.Mesh | None, keep: Callable[[bpy.ty
     """
     made: bpy.types.Object = keep(bpy.data.objects.new(names.fit(node.name), data))
     names.remember(made, node.name)
-    import_choices.write_choices(made, node.choices)
+    file_records.write_choices(made, node.choices)
     made.rotation_mode = "QUATERNION"
     made.location = node.translation
     made.rotation_quaternion = node.rotation

@@ -16,8 +16,7 @@ from ...io_formats.disk.atomic_write import replace_file
 from ...io_formats.disk.file_names import file_name
 from ...io_formats.encodings import image_files
 from ...io_formats.encodings.image_files import JPEG_2000, extension_of, image_kind
-from .. import names
-from ..pictures import decoding
+from .. import image_decoding, names
 
 _NUMBERS = "Non-Color"
 """Colour space of images whose values are not colours."""
@@ -118,7 +117,7 @@ class ProjectImages:
         content = texture.read() if texture.read is not None else b""
         if self._is_linked and self._folder is not None:
             if extension_of(content, "") in JPEG_2000:  # few other programs read it
-                pixels = decoding.decode(content, texture.name)[::-1]
+                pixels = image_decoding.decode(content, texture.name)[::-1]
                 content = image_files.encode_png(pixels[..., :3] if texture.has_alpha is False else pixels)
                 label = PurePath(label).stem
             name = label if texture.path else _with_extension(label, content)

@@ -11,7 +11,7 @@ import bpy
 from bpy.props import BoolProperty, FloatProperty, FloatVectorProperty
 
 from ..rigging import body_shapes
-from ..translation_context import CONTEXT
+from .translation_context import CONTEXT
 
 
 def register() -> None:

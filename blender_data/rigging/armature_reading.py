@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ...io_formats.core.messages import Report
 from ...io_formats.core.scene import Joint, Skeleton
 from ...io_formats.geometry import hierarchy
-from .. import import_choices, names
+from .. import file_records, names
 from ..properties import stored_fields
 from . import joint_poses
 from .bones import are_unmoved, kept_matrices, rest_matrices
@@ -88,7 +88,7 @@ def read_skeleton(obj: bpy.types.Object, *, deform_only: bool = False, report: R
         joint.is_as_imported = binds.exact(number)
         joint.target_joint = bone.meshferry.target_joint if obj.meshferry.use_bone_table else ""
     stored = stored_fields(obj.meshferry, Skeleton)
-    skeleton = Skeleton(names.name_in_file(obj), joints, choices=import_choices.read_choices(obj), **stored)
+    skeleton = Skeleton(names.name_in_file(obj), joints, choices=file_records.read_choices(obj), **stored)
     return ReadSkeleton(obj, skeleton, [bone.name for bone in bones], _local_matrices(joints), rest, parents)
 
 

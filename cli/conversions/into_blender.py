@@ -194,11 +194,11 @@ class IntoBlender:
         collection = self._session.load().data.collections.get(outcome.collection)
         if collection is None:
             return
-        from ...blender_data.pictures import assets
+        from ...blender_data import pictures
 
         known = blender_formats.by_path(outcome.source)
         tags = labels_of(collection.meshferry.file_format) if known is None else (known.label,)
-        assets.mark_asset(
+        pictures.mark_asset(
             collection,
             tags=tags,
             description=f"Imported from {outcome.source.name}",

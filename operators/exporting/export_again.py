@@ -12,8 +12,7 @@ from ...blender_data import file_records, import_marks
 from ...blender_data.animation.clip_sources import clip_name
 from ...blender_data.exporting import object_selection
 from ...blender_data.exporting.placements.placement_patch import BACKUP
-from ...blender_data.exports_on_save import file_key
-from ...blender_data.file_records import FileRecord, SessionFile
+from ...blender_data.file_records import FileRecord, SessionFile, file_key
 from ...blender_data.steps import Steps, scaled, without_bpy
 from ...io_formats.api import EncodedFile, SceneFiles, load_set, scene_name
 from ...io_formats.core.errors import ExportError, FormatError, MeshferryError

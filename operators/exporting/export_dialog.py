@@ -7,7 +7,7 @@ import bpy
 from bpy.props import BoolProperty, EnumProperty, StringProperty
 from bpy_extras.io_utils import ExportHelper
 
-from ...blender_data import import_choices
+from ...blender_data import file_records
 from ...blender_data.export_options import HIDDEN
 from ...blender_data.exporting import object_selection
 from ...blender_data.exporting.object_selection import automatic_source, has_surface, select, source_objects
@@ -170,7 +170,7 @@ class ExportDialog(LongWork, ExportHelper):
             return {}
         given = self.given()
         remembered = [option for option in self.option_table if option.is_remembered and option.name not in given]
-        texts = imported_texts(remembered, [import_choices.read_choices(obj) for obj in objects])
+        texts = imported_texts(remembered, [file_records.read_choices(obj) for obj in objects])
         return texts if getattr(self, IMPORT_CHOICES.name) else dict.fromkeys(texts, "")
 
     def draw_files(self, context: bpy.types.Context) -> None:

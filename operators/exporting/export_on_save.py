@@ -9,11 +9,10 @@ from typing import Any
 import bpy
 from bpy.props import StringProperty
 
-from ...blender_data import exports_on_save, file_records
+from ...blender_data import file_records
 from ...blender_data.exporting import object_selection
 from ...blender_data.exporting.placements.placement_patch import BACKUP, PlannedPatch, plan_patch
-from ...blender_data.exports_on_save import file_key
-from ...blender_data.file_records import FileRecord
+from ...blender_data.file_records import FileRecord, file_key
 from ...blender_data.steps import Step, Steps, scaled
 from ...io_formats.core.errors import ExportError, MeshferryError
 from ...io_formats.core.messages import Text, counted, joined, listed
@@ -113,7 +112,7 @@ def _refuse_unknown(encoded: EncodedAgain | PlannedPatch) -> None:
         There is such a file. The user allowed only the chosen file of the set.
     """
     if isinstance(encoded, EncodedAgain):
-        unknown = encoded.unknown_companions(exports_on_save.exports_of_blend(bpy.data.filepath).companions)
+        unknown = encoded.unknown_companions(file_records.exports_of_blend(bpy.data.filepath).companions)
         if unknown:
             names = listed([path.name for path in unknown], 3)
             raise ExportError("{} exists already and was not written on save; choose Re-export to replace it", names)
@@ -141,7 +140,7 @@ def _write(encoded: EncodedAgain | PlannedPatch, name: str, messages: Messages) 
 
 def _store_digests(paths: Iterable[Path], digests: dict[str, str], companions: dict[str, str]) -> None:
     """Store the digests of written files, and new files in folders that the user allowed."""
-    allowed = exports_on_save.exports_of_blend(bpy.data.filepath)
+    allowed = file_records.exports_of_blend(bpy.data.filepath)
     before = replace(allowed, digests=dict(allowed.digests), companions=allowed.companions)
     for path in paths:
         allowed.allow(path)
@@ -151,7 +150,7 @@ def _store_digests(paths: Iterable[Path], digests: dict[str, str], companions: d
         _store(allowed)
 
 
-def _is_stored(operator: Any, allowed: exports_on_save.AllowedExports) -> bool:
+def _is_stored(operator: Any, allowed: file_records.AllowedExports) -> bool:
     """Store a list, or warn; return whether it is stored."""
     try:
         _store(allowed)
@@ -161,7 +160,7 @@ def _is_stored(operator: Any, allowed: exports_on_save.AllowedExports) -> bool:
     return True
 
 
-def _store(allowed: exports_on_save.AllowedExports) -> None:
+def _store(allowed: file_records.AllowedExports) -> None:
     """Store a list.
 
     Raises
@@ -243,7 +242,7 @@ def _split(scene: bpy.types.Scene) -> tuple[dict[Path, list[FoundFile]], list[Pa
     the user exported since the .blend file was opened, beside an allowed one, needs no question.
     """
     session = save_queue.session()
-    listed_files = exports_on_save.exports_of_blend(bpy.data.filepath)
+    listed_files = file_records.exports_of_blend(bpy.data.filepath)
     allowed: dict[Path, list[FoundFile]] = {}
     asked: list[Path] = []
     for path, found in files_in(scene).items():
@@ -306,7 +305,7 @@ class WM_OT_meshferry_allow_on_save(bpy.types.Operator):
 
 def allow(operator: Any, paths: Sequence[Path]) -> set[str]:
     """Add files to the list of the open .blend file, and export them as soon as Blender is idle."""
-    allowed = exports_on_save.exports_of_blend(bpy.data.filepath)
+    allowed = file_records.exports_of_blend(bpy.data.filepath)
     session = save_queue.session()
     if not session.is_trusted():  # the list was for another content: only the files of this question apply
         allowed.digests = {key: allowed.digests.get(key, "") for key in map(file_key, paths)}
@@ -333,7 +332,7 @@ class WM_OT_meshferry_missed_on_save(LongWork, bpy.types.Operator):
     def steps(self, context: bpy.types.Context) -> Steps[set[str]]:
         """Report the files."""
         yield Step("Reading", 0.0)  # so that it is modal; see ``is_again``
-        allowed = exports_on_save.exports_of_blend(bpy.data.filepath)
+        allowed = file_records.exports_of_blend(bpy.data.filepath)
         names = listed([Path(path).name for path in allowed.digests], 3, quote="")
         line = Text("Not re-exported after the last save: {}. Save again", names)
         keep_report(readable(rpt_(line)), [], is_problem=True)
@@ -357,7 +356,7 @@ class WM_OT_meshferry_switch_on_save(bpy.types.Operator):
         path = Path(self.path)
         if not is_allowed(path):
             return allow(self, [path])
-        allowed = exports_on_save.exports_of_blend(bpy.data.filepath)
+        allowed = file_records.exports_of_blend(bpy.data.filepath)
         allowed.digests.pop(file_key(path), None)
         save_queue.session().declined.add(file_key(path))
         return {"FINISHED"} if _is_stored(self, allowed) else {"CANCELLED"}
@@ -366,7 +365,7 @@ class WM_OT_meshferry_switch_on_save(bpy.types.Operator):
 def is_allowed(path: Path) -> bool:
     """Return whether a file of the open .blend file is exported again on save."""
     session = save_queue.session()
-    is_listed = exports_on_save.exports_of_blend(bpy.data.filepath).allows(path)
+    is_listed = file_records.exports_of_blend(bpy.data.filepath).allows(path)
     return is_listed and session.is_trusted() and file_key(path) not in session.declined
 
 

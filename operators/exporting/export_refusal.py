@@ -6,7 +6,7 @@ from typing import Any
 import bpy
 from bpy.props import StringProperty
 
-from ...blender_data.translation_context import CONTEXT
+from ...blender_data.property_groups.translation_context import CONTEXT
 from ...io_formats.core.messages import counted
 from ..findings.finding_list import draw_list
 from ..reporting import refuse

@@ -12,7 +12,7 @@ from typing import Any
 
 import bpy
 
-from ...blender_data import exports_on_save
+from ...blender_data import file_records
 from ...io_formats.core.errors import MeshferryError
 
 WAIT = 0.3
@@ -45,8 +45,8 @@ def session() -> SaveSession:
     found: SaveSession | None = bpy.app.driver_namespace.get(_SESSION)
     if found is None:
         path = bpy.data.filepath
-        stamp = exports_on_save.stamp_of(path)
-        is_as_saved = bool(stamp) and stamp == exports_on_save.exports_of_blend(path).stamp
+        stamp = file_records.stamp_of(path)
+        is_as_saved = bool(stamp) and stamp == file_records.exports_of_blend(path).stamp
         found = SaveSession(path if is_as_saved else "", stamp)
         bpy.app.driver_namespace[_SESSION] = found
     return found
@@ -78,7 +78,7 @@ def after_save(path: str, *_others: Any) -> None:
         return
     if not session().is_trusted():
         session().trusted = ""  # Save As: the list of the new path was for another content
-    session().stamp = exports_on_save.stamp_of(bpy.data.filepath)
+    session().stamp = file_records.stamp_of(bpy.data.filepath)
     queue()
 
 
@@ -152,12 +152,12 @@ def report_missed() -> float | None:
 
 def is_pending() -> bool:
     """Return whether files of the open .blend file still wait for the export of its last save."""
-    return exports_on_save.exports_of_blend(bpy.data.filepath).is_pending
+    return file_records.exports_of_blend(bpy.data.filepath).is_pending
 
 
 def _mark(*, is_pending: bool) -> None:
     """Store that files wait for their export, or no longer, and how the .blend file was saved."""
-    allowed = exports_on_save.exports_of_blend(bpy.data.filepath)
+    allowed = file_records.exports_of_blend(bpy.data.filepath)
     if not allowed.digests:
         return
     allowed.is_pending = is_pending

@@ -9,7 +9,7 @@ from bpy.props import EnumProperty, StringProperty
 from ...blender_data.armature_modifiers import MESHABLE
 from ...blender_data.export_options import EXPORT_OPTIONS, HIDDEN, MODIFIERS
 from ...blender_data.exporting.object_selection import select, triangle_count
-from ...blender_data.translation_context import CONTEXT
+from ...blender_data.property_groups.translation_context import CONTEXT
 from ...io_formats.core.errors import ExportError
 from ...io_formats.mesh_serializer.document import MOST
 from ...io_formats.mesh_serializer.document_builder import refusal_of_size

@@ -7,7 +7,7 @@ from typing import Any
 import bpy
 from bpy.props import BoolProperty, CollectionProperty, IntProperty, StringProperty
 
-from ...blender_data.translation_context import CONTEXT
+from ...blender_data.property_groups.translation_context import CONTEXT
 from ...io_formats.core.format import Format
 from ...io_formats.core.messages import Kind, Message
 from ..last_report import MOST_WARNINGS, REPORT_TEXT

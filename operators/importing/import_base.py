@@ -10,7 +10,7 @@ import bpy
 from bpy.props import BoolProperty, CollectionProperty, StringProperty
 from bpy_extras.io_utils import ImportHelper
 
-from ...blender_data import file_records, import_choices
+from ...blender_data import file_records
 from ...blender_data.file_records import FileRecord
 from ...blender_data.importing import armature_matching, import_options, importer
 from ...blender_data.importing import objects as importing_objects
@@ -258,7 +258,7 @@ def import_file(
         options = {**options, PARTNERS: {part: one.name for part, one in loaded.partners.items()}}
     candidates = list(armatures.candidates)
     armature = armatures.chosen or armature_matching.choose_for_scene(context, scene, candidates, general.armature)
-    choices = import_choices.read_choices(armature) if armature is not None else ()
+    choices = file_records.read_choices(armature) if armature is not None else ()
     if differs_from_choices(scene, choices):
         mapping = project_steps(
             "Reading", lambda projects: scene_of(loaded, options, choices=choices, projects=projects)

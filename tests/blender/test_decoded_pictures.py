@@ -31,7 +31,7 @@ def pixels(size: tuple[int, int], channels: int) -> Any:
 @pytest.mark.parametrize("channels", [1, 3, 4])
 def test_pictures_of_eight_bits_are_decoded_exactly_from_the_bottom(channels: int) -> None:
     import bpy
-    from meshferry.blender_data.pictures.decoding import decode
+    from meshferry.blender_data.image_decoding import decode
 
     stored = pixels((5, 7), channels)
     stored[0, :, -1] = 0  # transparent in one case, with colours that must remain
@@ -50,7 +50,7 @@ def test_pictures_of_eight_bits_are_decoded_exactly_from_the_bottom(channels: in
 )
 def test_what_is_not_a_picture_is_an_error_with_its_name(content: bytes) -> None:
     import bpy
-    from meshferry.blender_data.pictures.decoding import decode
+    from meshferry.blender_data.image_decoding import decode
 
     with pytest.raises(FormatError, match=r"cannot decode the image 'map\.j2c'"):
         decode(content, "map.j2c")
@@ -59,7 +59,7 @@ def test_what_is_not_a_picture_is_an_error_with_its_name(content: bytes) -> None
 
 def test_codestreams_of_jpeg_2000_are_decoded_exactly(samples: Path) -> None:
     """The named points of a sculpt of 64 by 64 pixels state the colours of every other pixel."""
-    from meshferry.blender_data.pictures.decoding import decode
+    from meshferry.blender_data.image_decoding import decode
 
     folder = samples / "opensim_archives"
     parts = json.loads((folder / "expected.json").read_text("utf-8"))["region.oar"]["parts"]

@@ -11,11 +11,10 @@ from typing import Any
 import bpy
 import numpy as np
 import pytest
-from meshferry.blender_data import names
+from meshferry.blender_data import names, pictures
 from meshferry.blender_data.importing import importer
 from meshferry.blender_data.importing.import_context import ImportResult
 from meshferry.blender_data.importing.import_options import ImportOptions, ImportRequest
-from meshferry.blender_data.pictures import assets
 from meshferry.io_formats.core.errors import FormatError
 from meshferry.io_formats.core.placement import (
     Camera,
@@ -288,7 +287,7 @@ def test_hidden_nodes_are_hidden_where_it_has_an_effect(clean_blender: Any) -> N
 def test_hidden_nodes_stay_hidden_in_instances_of_an_asset(clean_blender: Any) -> None:
     off = [PlacedNode("off", content=ModelUse(0), is_hidden=True) for _ in range(500)]
     result = build(placed(PlacedNode("shown", content=ModelUse(0)), *off))
-    assets.mark_asset(result.collection, tags=(), description="")
+    pictures.mark_asset(result.collection, tags=(), description="")
     assert [obj.hide_viewport for obj in result.objects] == [False, *[True] * 500]
     shown = bpy.data.objects.new("instance", None)
     shown.instance_type, shown.instance_collection = "COLLECTION", result.collection

@@ -311,7 +311,7 @@ def test_materials_of_jpeg_2000_pictures_are_made_without_decoding_them(codestre
 
 @pytest.mark.parametrize("has_alpha", [True, False])
 def test_linked_jpeg_2000_pictures_are_written_as_png(codestream: bytes, tmp_path: Path, has_alpha: bool) -> None:
-    from meshferry.blender_data.pictures.decoding import decode
+    from meshferry.blender_data.image_decoding import decode
 
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "scene.blend"))
     files: list[Path] = []

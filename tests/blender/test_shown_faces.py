@@ -139,7 +139,7 @@ def test_cycles_shows_a_face_as_the_formula_states(tmp_path: Path, name: str) ->
 
 
 def test_cycles_shows_a_jpeg_2000_picture_with_alpha(samples: Path, tmp_path: Path) -> None:
-    from meshferry.blender_data.pictures.decoding import decode
+    from meshferry.blender_data.image_decoding import decode
 
     with tarfile.open(samples / "opensim_archives" / "region.oar") as archive:
         stream = archive.extractfile("assets/ac4208ba-a044-57e0-8650-263eca5624f6_texture.jp2")

@@ -42,7 +42,7 @@ def test_a_translation_is_complete(path: Path) -> None:
 @pytest.mark.needs_bpy
 def test_names_of_classes_and_properties_have_their_own_context() -> None:
     import bpy
-    from meshferry.blender_data.translation_context import CONTEXT
+    from meshferry.blender_data.property_groups.translation_context import CONTEXT
 
     seen = 0
     for kind in (bpy.types.Operator, bpy.types.Panel, bpy.types.PropertyGroup, bpy.types.AddonPreferences):

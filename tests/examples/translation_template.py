@@ -128,7 +128,7 @@ def _texts_of_classes() -> Iterator[str]:
 
 
 def _texts_of_class(cls: Any) -> Iterator[str]:
-    from meshferry.blender_data.translation_context import declared_properties
+    from meshferry.blender_data.property_groups.translation_context import declared_properties
 
     yield getattr(cls, "bl_label", "")
     if issubclass(cls, __import__("bpy").types.Operator):

@@ -203,7 +203,7 @@ def _child() -> None:
     """Decode the streams at standard input as the import does, and report each."""
     load_package()
     import bpy
-    from meshferry.blender_data.pictures.decoding import decode
+    from meshferry.blender_data.image_decoding import decode
     from meshferry.io_formats.core.errors import FormatError
 
     bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)

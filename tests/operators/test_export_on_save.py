@@ -17,7 +17,7 @@ class Saving:
     """A Blender in which the preference is on."""
 
     def __init__(self, bpy: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        from meshferry.blender_data import exports_on_save
+        from meshferry.blender_data import file_records
         from meshferry.operators.exporting import export_on_save, save_queue
 
         self.bpy, self.folder, self.queue = bpy, folder, save_queue
@@ -26,7 +26,7 @@ class Saving:
         """The names of the files in each question."""
         self.is_agreed = True
         self.is_idle = True
-        monkeypatch.setattr(exports_on_save, "user_folder", lambda: folder / "settings")
+        monkeypatch.setattr(file_records, "user_folder", lambda: folder / "settings")
         monkeypatch.setattr(save_queue, "is_interactive", lambda: True)
         monkeypatch.setattr(save_queue, "idle_window", lambda: bpy.context.window if self.is_idle else None)
         monkeypatch.setattr(export_on_save, "report", lambda _operator, level, text: self.reports.append((level, text)))
@@ -325,19 +325,19 @@ def test_blender_closed_before_the_export_is_reported_once(saving):
 
 
 def test_the_list_is_not_in_the_blend_file(saving, monkeypatch):
-    from meshferry.blender_data import exports_on_save
+    from meshferry.blender_data import file_records
 
     path = allowed_lamp(saving)
     before = (saving.folder / "lamp.blend").read_bytes()
     assert not any(name in before for name in (b"is_pending", b"declined", b"digests", b"allowed"))
-    monkeypatch.setattr(exports_on_save, "user_folder", lambda: saving.folder / "another user")
+    monkeypatch.setattr(file_records, "user_folder", lambda: saving.folder / "another user")
     saving.open()
     saving.edit()
     before = content(path)
     saving.is_agreed = False
     assert saving.save() == []
     assert content(path) == before
-    assert saving.asked == [] == [*exports_on_save.exports_of_all_files()]  # Re-export of an import stores no options
+    assert saving.asked == [] == [*file_records.exports_of_all_files()]  # Re-export of an import stores no options
 
 
 def test_a_blend_file_that_was_replaced_is_asked_about_again(saving):
@@ -408,7 +408,7 @@ def test_damaged_records_of_a_hostile_blend_file_are_left_alone(saving, capfd, o
 
 @pytest.mark.parametrize("folder", ["//server/share", r"\\server\share", "/home/artist/game"])
 def test_files_on_other_machines_are_always_asked_about(folder):
-    from meshferry.blender_data.exports_on_save import AllowedExports, file_key
+    from meshferry.blender_data.file_records import AllowedExports, file_key
 
     separator = folder[0]
     allowed = AllowedExports("/home/artist/lamp.blend", digests={file_key(Path(f"{folder}{separator}lamp.mesh")): ""})
@@ -488,13 +488,13 @@ def test_a_file_that_was_declined_stays_so_if_another_is_allowed(saving, make_fi
 
 
 def test_the_preferences_list_and_remove_what_is_allowed(saving):
-    from meshferry.blender_data import exports_on_save
+    from meshferry.blender_data import file_records
 
     path = allowed_lamp(saving)
-    (allowed,) = exports_on_save.exports_of_all_files()
+    (allowed,) = file_records.exports_of_all_files()
     assert (allowed.blend, list(allowed.digests)) == (str(saving.folder / "lamp.blend"), [str(path)])
     saving.bpy.ops.preferences.meshferry_forbid_on_save(blend=allowed.blend, file=str(path))
-    assert [*exports_on_save.exports_of_all_files()] == []
+    assert [*file_records.exports_of_all_files()] == []
     assert [*(saving.folder / "settings").iterdir()] == []
     saving.is_agreed = False
     saving.edit()
@@ -504,13 +504,13 @@ def test_the_preferences_list_and_remove_what_is_allowed(saving):
 
 @pytest.mark.parametrize("digests", ["", "{", "3", '{"/a/b.mesh": 4}', '["/a/b.mesh"]'])
 def test_a_damaged_list_allows_nothing(saving, digests):
-    from meshferry.blender_data import exports_on_save
+    from meshferry.blender_data import file_records
 
     path = allowed_lamp(saving)
     (place,) = (saving.folder / "settings").iterdir()
     place.write_text(f'{{"blend": "x", "stamp": [], "is_pending": true, "digests": {digests}}}' if digests else "")
-    assert [*exports_on_save.exports_of_all_files()] == []
-    assert exports_on_save.exports_of_blend(str(saving.folder / "lamp.blend")).digests == {}
+    assert [*file_records.exports_of_all_files()] == []
+    assert file_records.exports_of_blend(str(saving.folder / "lamp.blend")).digests == {}
     saving.edit()
     saving.is_agreed = False
     before = content(path)
@@ -622,7 +622,7 @@ def test_a_question_allows_only_the_files_that_it_shows(saving):
 
 
 def test_an_answer_for_a_replaced_blend_file_allows_no_other_file_of_the_list(saving):
-    from meshferry.blender_data import exports_on_save
+    from meshferry.blender_data import file_records
 
     path = allowed_lamp(saving)
     saving.save("download.blend", copy=True)
@@ -630,13 +630,13 @@ def test_an_answer_for_a_replaced_blend_file_allows_no_other_file_of_the_list(sa
     saving.open()
     other = saving.folder / "other.mesh"
     saving.bpy.ops.wm.meshferry_switch_on_save(path=str(other))
-    allowed = exports_on_save.exports_of_blend(saving.bpy.data.filepath)
+    allowed = file_records.exports_of_blend(saving.bpy.data.filepath)
     assert allowed.allows(other)
     assert not allowed.allows(path)
 
 
 def test_paths_through_another_folder_are_different_files():
-    from meshferry.blender_data.exports_on_save import file_key
+    from meshferry.blender_data.file_records import file_key
 
     assert file_key(Path("models/link/../lamp.mesh")) != file_key(Path("models/lamp.mesh"))
 
@@ -666,7 +666,7 @@ def test_a_blend_file_that_is_replaced_during_the_export_is_asked_about_again(sa
 
 @pytest.mark.parametrize("name", ["lamp.blend", "other.blend"])
 def test_a_save_in_the_middle_of_the_export(saving, name):
-    from meshferry.blender_data import exports_on_save
+    from meshferry.blender_data import file_records
     from meshferry.operators.exporting import export_on_save
 
     path = allowed_lamp(saving)
@@ -680,7 +680,7 @@ def test_a_save_in_the_middle_of_the_export(saving, name):
     run(steps)
     is_other = name == "other.blend"
     assert (content(path) == before) == is_other
-    allowed = exports_on_save.exports_of_blend(bpy.data.filepath)
+    allowed = file_records.exports_of_blend(bpy.data.filepath)
     assert allowed.allows(path) == allowed.is_pending == (not is_other)  # the second save waits for its own export
     saving.is_agreed = False
     assert saving.wait() == ([] if is_other else [("INFO", "Re-export on save: 1 file unchanged")])

@@ -145,13 +145,13 @@ def test_an_animation_takes_the_choice_of_its_armature(
 
 
 def test_the_dialog_shows_the_choice_of_the_import(way: Way) -> None:
-    from meshferry.blender_data import import_choices as stored
+    from meshferry.blender_data import file_records
     from meshferry.io_formats.core.import_choices import imported_texts
 
     (option,) = (
         option for option in table_of(way.bpy, way.exporter) if option.name in way.choice and option.is_remembered
     )
-    imported, other = stored.read_choices(way.read()), ()
+    imported, other = file_records.read_choices(way.read()), ()
     label = "on" if way.choice == TURN else "Swap Y and Z Only"
     assert imported_texts([option], [imported]) == {option.name: f"{option.label} as imported: {label}"}
     assert imported_texts([option], [imported, other]) == {option.name: ""}

@@ -21,9 +21,8 @@ import numpy.typing as npt
 from ....io_formats.core.glb_materials import GltfImage, GltfMaterial, GltfTexture, TextureUse, read_materials
 from ....io_formats.core.messages import Named, Report, Text, joined
 from ....io_formats.encodings import image_files
-from ... import compat
+from ... import compat, image_decoding
 from ...operator_calls import operator_error
-from ...pictures import decoding
 from ..reading.material_reading import (
     emission_of,
     images_of,
@@ -380,7 +379,7 @@ def _image(name: str, pixels: Pixels, *, is_opaque: bool) -> GltfImage:
 
 def _pixels(image: GltfImage, size: tuple[int, int] | None = None) -> Pixels:
     """Decode an image with 8 bits per channel without colour conversion, scaled to ``size`` if given."""
-    with decoding.packed_image(image.data) as block:
+    with image_decoding.packed_image(image.data) as block:
         if size is not None and tuple(block.size) != size:
             block.scale(*size)
-        return decoding.as_bytes(block)
+        return image_decoding.as_bytes(block)

@@ -12,7 +12,7 @@ import numpy as np
 from ....io_formats.core.placement import Matrix, ModelUse, PlacedModel, SlotUse
 from ....io_formats.core.scene import Mesh, Node, Scene, Surface
 from ....io_formats.passes.join_meshes import EqualMeshes
-from ... import import_choices, names
+from ... import file_records, names
 from ...armature_modifiers import MESHABLE, armature_of
 from ...export_options import ExportOptions
 from ...rigging.armature_reading import ReadSkeleton, read_skeleton
@@ -182,7 +182,7 @@ class PlacedModels:
     def _placed(self, model: _Model) -> PlacedModel:
         name = _model_name(model.sources)
         scene = Scene(name, tolerance=self.options.tolerance)
-        scene.nodes = [Node(name, mesh=model.mesh, choices=import_choices.read_choices(*model.sources[:1]))]
+        scene.nodes = [Node(name, mesh=model.mesh, choices=file_records.read_choices(*model.sources[:1]))]
         if model.skeleton is not None:
             scene.skeletons = [model.skeleton.skeleton]
             scene.nodes[0].skeleton = 0

@@ -21,8 +21,7 @@ from ....io_formats.disk.atomic_write import replace_file
 from ....io_formats.passes.placement_changes import node_edits
 from ....io_formats.projects import Projects
 from ... import file_records, import_marks
-from ...exports_on_save import written_digest
-from ...file_records import FileRecord, digest_of_content
+from ...file_records import FileRecord, digest_of_content, written_digest
 from ...steps import Steps, without_bpy
 from .placement_objects import PlacedObjects
 

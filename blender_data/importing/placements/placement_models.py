@@ -16,9 +16,8 @@ from ....io_formats.core.placement import ModelUse, PlacedModel, SlotUse
 from ....io_formats.core.scene import Mesh, Scene
 from ....io_formats.geometry.triangles import part_of_slots
 from ....io_formats.passes.lods import level_of
-from ... import import_marks, names
+from ... import image_decoding, import_marks, names
 from ...mesh_data import checksums
-from ...pictures import decoding
 from ...steps import Steps, finish, scaled, without_bpy
 from .. import meshes, nodes
 from ..import_context import ImportContext
@@ -266,7 +265,7 @@ def _read(model: PlacedModel) -> Steps[Scene]:
     picture = model.picture
     try:
         if picture is not None:
-            picture.pixels = decoding.decode(picture.content(), picture.name)
+            picture.pixels = image_decoding.decode(picture.content(), picture.name)
         scene: Scene = yield from without_bpy("Reading models", model.read)
     finally:
         if picture is not None:

@@ -8,7 +8,7 @@ from bpy.props import EnumProperty
 
 from ....blender_data.animation import clean_actions, playback, pose_curves
 from ....blender_data.animation.clip_sources import scene_rate
-from ....blender_data.translation_context import CONTEXT
+from ....blender_data.property_groups.translation_context import CONTEXT
 from ....io_formats.core.messages import counted
 from ....io_formats.second_life.animation.checks import EMOTES, HAND_POSES, emote_label, hand_pose_label
 from ....io_formats.second_life.animation.format import SECOND_LIFE_ANIMATION

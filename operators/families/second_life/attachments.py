@@ -11,8 +11,8 @@ from ....blender_data import operator_calls
 from ....blender_data.armature_modifiers import armature_of
 from ....blender_data.importing import armatures
 from ....blender_data.names import name_in_file
+from ....blender_data.property_groups.translation_context import CONTEXT
 from ....blender_data.rigging import body_shapes
-from ....blender_data.translation_context import CONTEXT
 from ....io_formats.core.messages import counted, listed
 from ....io_formats.second_life.avatar import joints, skeletons
 from ....io_formats.second_life.models import space

@@ -9,9 +9,9 @@ from bpy.props import BoolProperty, EnumProperty
 
 from ....blender_data.armature_modifiers import MESHABLE, armature_of, deformed_meshes
 from ....blender_data.names import name_in_file
+from ....blender_data.property_groups.translation_context import CONTEXT
 from ....blender_data.rigging import bones as rigging_bones
 from ....blender_data.scene_state import update_worlds
-from ....blender_data.translation_context import CONTEXT
 from ....io_formats.core.messages import Text, counted
 from ....io_formats.core.scene import Joint, Skeleton
 from ....io_formats.second_life.avatar import joint_positions, joints

@@ -13,6 +13,7 @@ from bpy.props import BoolProperty, FloatProperty, StringProperty
 from ....blender_data import scene_state
 from ....blender_data.armature_modifiers import armature_of
 from ....blender_data.exporting.models.model_objects import ModelIndex
+from ....blender_data.property_groups.translation_context import CONTEXT
 from ....blender_data.rigging import (
     as_shown,
     bodies,
@@ -24,7 +25,6 @@ from ....blender_data.rigging import (
     volume_weights,
 )
 from ....blender_data.rigging.joint_weights import WeightedSurface, mirror_surface, surface_of
-from ....blender_data.translation_context import CONTEXT
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import Text, counted, joined, listed
 from ....io_formats.second_life.avatar import joints

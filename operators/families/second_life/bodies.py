@@ -11,8 +11,8 @@ from ....blender_data.armature_modifiers import armature_of
 from ....blender_data.importing import import_options, importer
 from ....blender_data.importing.import_options import ImportOptions
 from ....blender_data.operator_calls import Selection
+from ....blender_data.property_groups.translation_context import CONTEXT
 from ....blender_data.rigging import bodies, body_shapes
-from ....blender_data.translation_context import CONTEXT
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import counted, listed
 from ....io_formats.core.scene import Scene

@@ -14,7 +14,7 @@ from ....blender_data.exporting.models.gltf_export import materials_for_gltf
 from ....blender_data.exporting.models.model_objects import ModelObjects, find_models
 from ....blender_data.exporting.object_selection import triangle_count
 from ....blender_data.names import name_in_file
-from ....blender_data.translation_context import CONTEXT
+from ....blender_data.property_groups.translation_context import CONTEXT
 from ....io_formats.api import scene_name
 from ....io_formats.core.errors import ExportError, MeshferryError
 from ....io_formats.core.format import Format

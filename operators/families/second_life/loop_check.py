@@ -12,8 +12,8 @@ from ....blender_data.export_options import CLIPS, DEFORM_BONES
 from ....blender_data.exporting import object_selection
 from ....blender_data.exporting.joint_sampling import clips_by_armature
 from ....blender_data.mesh_data import element_selection
+from ....blender_data.property_groups.translation_context import CONTEXT
 from ....blender_data.rigging.armature_reading import read_skeleton
-from ....blender_data.translation_context import CONTEXT
 from ....io_formats.core.errors import ExportError
 from ....io_formats.core.messages import Elements, Message, Text
 from ....io_formats.second_life.animation import keys

@@ -4,7 +4,7 @@ from typing import Any
 
 import bpy
 
-from ....blender_data.translation_context import CONTEXT
+from ....blender_data.property_groups.translation_context import CONTEXT
 from ...layouts import button
 from ...preferences import drawn_for
 from ...registration import MenuEntry

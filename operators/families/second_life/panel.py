@@ -16,7 +16,7 @@ from ....blender_data.export_options import (
 from ....blender_data.exporting.models.generated_parts import shape_of
 from ....blender_data.exporting.models.model_objects import ModelObjects
 from ....blender_data.exporting.reading.material_reading import used_materials
-from ....blender_data.translation_context import CONTEXT
+from ....blender_data.property_groups.translation_context import CONTEXT
 from ....io_formats.second_life.options import LEVEL_LABELS
 from ....io_formats.second_life.upload_set.format import SECOND_LIFE_UPLOAD
 from ....io_formats.second_life.upload_set.levels import faces_of_slots

@@ -13,10 +13,10 @@ from mathutils import Matrix
 from ....blender_data.armature_modifiers import MESHABLE, armature_of
 from ....blender_data.exporting.models.model_objects import ModelIndex
 from ....blender_data.importing import armatures
+from ....blender_data.property_groups.translation_context import CONTEXT
 from ....blender_data.rigging import body_shapes, rig_copies
 from ....blender_data.rigging import bones as rigging_bones
 from ....blender_data.scene_state import update_worlds
-from ....blender_data.translation_context import CONTEXT
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import Report, Text, counted
 from ....io_formats.core.scene import Skeleton

@@ -8,8 +8,8 @@ import bpy
 from bpy.props import EnumProperty, IntProperty, StringProperty
 
 from ....blender_data.armature_modifiers import deformed_meshes
+from ....blender_data.property_groups.translation_context import CONTEXT
 from ....blender_data.rigging import body_shapes, shown_bindings
-from ....blender_data.translation_context import CONTEXT
 from ....io_formats.core.body_shapes import JointShapes
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import Text

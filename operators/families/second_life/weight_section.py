@@ -6,7 +6,7 @@ from typing import Any
 import bpy
 
 from ....blender_data.exporting.models.model_objects import ModelObjects
-from ....blender_data.translation_context import CONTEXT
+from ....blender_data.property_groups.translation_context import CONTEXT
 from ....io_formats.second_life.asset import land_impact
 from ....io_formats.second_life.avatar.joints import MOST_JOINTS
 from ....io_formats.second_life.models import costs

@@ -6,7 +6,7 @@ from typing import Any
 import bpy
 
 from ....blender_data.importing.placements.node_objects import OWNER
-from ....blender_data.translation_context import CONTEXT
+from ....blender_data.property_groups.translation_context import CONTEXT
 from ....io_formats.core.messages import counted
 from ....io_formats.timbermesh.model.format import TIMBERMESH
 from ...findings.finding_list import draw_findings

@@ -5,7 +5,7 @@ from typing import Any
 import bpy
 
 from ....blender_data.names import MARK
-from ....blender_data.translation_context import CONTEXT
+from ....blender_data.property_groups.translation_context import CONTEXT
 from ....io_formats.timbermesh.game_files import find_example_models
 from ....io_formats.timbermesh.model.format import GAME, TIMBERMESH
 from ...findings.finding_list import draw_findings

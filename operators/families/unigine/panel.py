@@ -6,7 +6,7 @@ import bpy
 
 from ....blender_data.mesh_data import surfaces
 from ....blender_data.names import name_in_file
-from ....blender_data.translation_context import CONTEXT
+from ....blender_data.property_groups.translation_context import CONTEXT
 from ....io_formats.core.messages import Text, listed
 from ....io_formats.unigine.project.material_shading import PARAMETER
 from ...exporting.clip_export import rig_of

@@ -11,7 +11,7 @@ import inspect
 import bpy
 
 CONTEXT = "Meshferry"
-_PACKAGE = __package__.rpartition(".")[0]
+_PACKAGE = __package__.rsplit(".", 2)[0]
 
 
 def declared_properties(cls: type) -> list[dict[str, object]]:

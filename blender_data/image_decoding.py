@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import bpy
 
-from ...io_formats.core.errors import FormatError
-from ...io_formats.core.shading import Pixels
-from ...io_formats.encodings.quantization import to_unorm
-from ..exporting.reading.material_reading import pixels_of
+from ..io_formats.core.errors import FormatError
+from ..io_formats.core.shading import Pixels
+from ..io_formats.encodings.quantization import to_unorm
+from .exporting.reading.material_reading import pixels_of
 
 
 def decode(content: bytes, name: str) -> Pixels:

@@ -1,1 +1,0 @@
-"""Small preview pictures of objects, and collections as assets."""
