@@ -20,9 +20,8 @@ from .conversions.conversion_arguments import (
     useless_options,
 )
 from .conversions.convert_plan import ConversionPlan, plan_conversions
-from .conversions.file_naming import FileNames
-from .conversions.outcomes import Outcome
-from .conversions.settings import ConversionContext, option_tables
+from .conversions.scene_writing import Outcome
+from .conversions.settings import ConversionContext, FileNames, option_tables
 from .option_arguments import require_usable_paths
 from .reporting import Reporter, printable, summary, warnings_entry
 

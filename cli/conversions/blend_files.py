@@ -11,7 +11,6 @@ import ctypes
 import errno
 import importlib
 import io
-import logging
 import logging.handlers
 import os
 import re
@@ -22,6 +21,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
+
+import bpy
 
 from ...blender_data.export_options import ExportOptions
 from ...blender_data.importing.import_options import ImportOptions
@@ -39,6 +40,7 @@ from ..reporting import one_line
 
 if TYPE_CHECKING:
     from ...io_formats.core.scene import Scene
+
 
 COMPRESS = Option(
     name="use_compressed_blend",
@@ -138,7 +140,6 @@ class BlendSession:
         if self._empty_file is not None and self._empty_file.restore(context):
             return
         self.call(self.load_for_changes().ops.wm.read_homefile, use_factory_startup=True, use_empty=True)
-        from ...blender_data.reset_file import EmptyFile
 
         self._empty_file = EmptyFile(context)
 
@@ -463,3 +464,63 @@ def _flush_c_streams() -> None:
     """Flush the output buffers of C, which Python cannot access."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL("ucrtbase" if sys.platform == "win32" else None).fflush(None)
+
+
+_STAYING = frozenset({"scenes", "screens", "window_managers", "workspaces"})
+"""Types of data blocks that an empty file contains and no import creates."""
+_OTHERWISE = frozenset({"all_ids", "libraries", "shape_keys"})
+"""Collections of ``bpy.data`` that are not emptied: the list of all data, libraries, and shape keys (which are removed
+with their meshes)."""
+_PLAIN = frozenset({"BOOLEAN", "INT", "FLOAT", "STRING", "ENUM"})
+"""Types of properties that are restored."""
+
+
+class EmptyFile:
+    """The state of an empty open file, to which the file is reset after each import.
+
+    Resetting removes all data blocks except the scene, and restores the settings of the scene, its rendering and its
+    units. Other changes remain, so it must only be used after imports (:func:`.importing.importer.import_scene`) and
+    Blender's exporters.
+    """
+
+    def __init__(self, context: bpy.types.Context) -> None:
+        scene: Any = context.scene  # an open file has a scene
+        self._settings = [_values(owner) for owner in _owners(scene)]
+        self._own_keys = frozenset(scene.keys())
+        kinds = (prop.identifier for prop in bpy.types.BlendData.bl_rna.properties if prop.type == "COLLECTION")
+        self._kinds = [kind for kind in kinds if kind not in _STAYING | _OTHERWISE]
+        self._staying = self._count_staying()
+
+    def restore(self, context: bpy.types.Context) -> bool:
+        """Remove everything that was imported. Return False, without changes, if the file is in an unexpected state."""
+        if len(bpy.data.libraries) or self._count_staying() != self._staying:
+            return False
+        bpy.data.batch_remove([block for kind in self._kinds for block in getattr(bpy.data, kind)])
+        scene: Any = context.scene
+        for owner, values in zip(_owners(scene), self._settings, strict=True):
+            for name, value in values.items():
+                if getattr(owner, name) != value:
+                    setattr(owner, name, value)
+        for key in set(scene.keys()) - self._own_keys:
+            if key not in scene.bl_rna.properties:  # up to 4.5 registered properties become keys when read
+                del scene[key]
+        return True
+
+    def _count_staying(self) -> list[int]:
+        return [len(getattr(bpy.data, kind)) for kind in sorted(_STAYING)]
+
+
+def _owners(scene: bpy.types.Scene) -> tuple[Any, ...]:
+    return scene, scene.render, scene.unit_settings
+
+
+def _values(owner: Any) -> dict[str, Any]:
+    """Return the writable scalar properties of an owner, by name."""
+    return {
+        prop.identifier: getattr(owner, prop.identifier)
+        for prop in owner.bl_rna.properties
+        if prop.type in _PLAIN
+        and not prop.is_readonly
+        and not getattr(prop, "is_array", False)
+        and not getattr(prop, "is_deprecated", False)
+    }

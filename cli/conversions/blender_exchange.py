@@ -1,30 +1,318 @@
-"""Read and write files with the operators of Blender's own importers and exporters."""
+"""Files of Blender's own importers and exporters: read and written by their operators; face counts and rates.
+
+Comparing this with the imported objects shows faces that Blender's importers drop without a message. Only their
+importers are checked: Blender's exporters drop the surfaces of known types of objects (see ``BlenderFormat.left_out``).
+
+Images are not among them; they are judged after the import (``outside_files``).
+
+Blender's importer uses times as frames and ignores their rate, and not every build of Blender has the Python library
+of USD. So the layer's metadata is read here: ``timeCodesPerSecond``, or else ``framesPerSecond``, or else 24.
+
+A layer is text, which starts with ``#usda``, or binary ("crate"), which starts with ``PXR-USDC``: a table of named
+sections at an offset stored at byte 16; TOKENS are names, FIELDS pairs of a name and a value. An archive (.usdz) is a
+.zip file without compression whose first member is the layer.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import math
+import mmap
+import os
 import re
+import struct
 import tempfile
-from collections.abc import Mapping, Sequence
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
+from urllib.parse import unquote
 
 from ...blender_data.operator_calls import operator_error
 from ...io_formats.core.errors import ExportError, FormatError
 from ...io_formats.core.format import OutputFile
 from ...io_formats.core.messages import Message, Report, counted
-from ...io_formats.disk.reach import Reach
+from ...io_formats.disk.reach import Reach, as_option
+from ...io_formats.disk.special_files import require_regular
+from ...io_formats.encodings import lz4_block
 from .blend_files import BlendSession, require_readable
 from .blender_formats import BlenderFormat
-from .face_counts import stored_faces
-from .references import require_within
-from .usd_rate import frames_per_second
 
 if TYPE_CHECKING:
     import bpy
+
+
+_TRIANGLES, _STRIP, _FAN = 4, 5, 6
+"""Primitive modes of glTF that have faces."""
+_HEADER_BYTES = 1 << 16
+
+
+def stored_faces(path: Path) -> int | None:
+    """Return the number of faces in a .glb, .gltf, .ply or .obj file. None for other files and damaged ones.
+
+    Faces of a mesh that several objects use count once for each object. USD files are not counted: their importer
+    leaves out invisible and instanced objects intentionally. The importer of FBX files leaves out no faces.
+
+    Raises
+    ------
+    OSError
+        The file cannot be read.
+    """
+    extension = path.suffix.lower()
+    try:
+        if extension in {".glb", ".gltf"}:
+            return _gltf_faces(gltf_json(path))
+        if extension == ".ply":
+            return _ply_faces(path)
+        if extension == ".obj":
+            return _obj_faces(path)
+    except (ValueError, LookupError, TypeError, AttributeError):
+        pass  # Blender's importer reports the damage
+    return None
+
+
+def gltf_json(path: Path) -> Any:
+    """Return the JSON of a .gltf or .glb file; both may be named otherwise.
+
+    Raises
+    ------
+    ValueError
+        The file is damaged.
+    """
+    with path.open("rb") as file:
+        head = file.read(20)
+        if head.startswith(b"glTF"):
+            return json.loads(file.read(int.from_bytes(head[12:16], "little")))
+        return json.loads(head + file.read())
+
+
+def _gltf_faces(content: Any) -> int:
+    accessors = content.get("accessors", [])
+    faces = [
+        sum(_primitive_faces(primitive, accessors) for primitive in mesh["primitives"])
+        for mesh in content.get("meshes", [])
+    ]
+    return sum(faces[node["mesh"]] for node in content.get("nodes", []) if "mesh" in node)
+
+
+def _primitive_faces(primitive: Any, accessors: Any) -> int:
+    vertices = primitive["indices"] if "indices" in primitive else primitive["attributes"]["POSITION"]
+    count = int(accessors[vertices]["count"])
+    mode = primitive.get("mode", _TRIANGLES)
+    if mode == _TRIANGLES:
+        return count // 3
+    return max(0, count - 2) if mode in (_STRIP, _FAN) else 0
+
+
+def _ply_faces(path: Path) -> int:
+    with path.open("rb") as file:
+        header = file.read(_HEADER_BYTES).partition(b"end_header")[0]
+    stated = re.search(rb"^element face (\d+)\s*$", header, re.MULTILINE)
+    return int(stated[1]) if stated else 0
+
+
+def _obj_faces(path: Path) -> int:
+    with path.open("rb") as file:
+        return sum(chunk.count(b"\nf ") for chunk in _overlapping(file))
+
+
+def _overlapping(file: BinaryIO) -> Iterator[bytes]:
+    """Yield the content in chunks, each starting with the end of the previous one, so that no match is cut in two."""
+    tail = b"\n"
+    while chunk := file.read(1 << 20):
+        chunk = tail + chunk
+        yield chunk
+        tail = chunk[-2:]
+
+
+_LIBRARY = re.compile(rb"mtllib((?:\\[\0-\t\x0b-\x20]*\n|[^\n])*)")
+"""Matches what Blender reads as the name of a library: a line that a backslash may continue."""
+_BLANK = bytes(range(33))
+
+
+def require_within(path: Path, reach: Reach, bpy: Any) -> None:
+    """Raise a FormatError if a file refers to buffers, layers or material libraries beyond reach.
+
+    Layers and material libraries may also be below the folder above, as images may.
+    """
+    extension = path.suffix.lower()
+    found: Iterable[str]
+    if extension in {".gltf", ".glb"}:
+        found, above = _buffers(path), False
+    elif extension == ".obj":
+        found, above = _libraries(path) if path.stat().st_size else (), True
+    elif extension in {".usd", ".usda", ".usdc", ".usdz"}:
+        found, above = _layers(path, bpy), True
+    else:
+        return
+    for place in found:
+        if reach.brings_in(place, above=above):
+            text = "It refers to {}, outside of its folder; to read from there, add {}"
+            raise FormatError(text, os.path.normpath(place), as_option([place]), file=str(path))
+        require_regular(place)
+
+
+def _buffers(path: Path) -> Iterator[str]:
+    try:
+        content = gltf_json(path)
+        uris = [buffer.get("uri") for buffer in content.get("buffers", [])]
+        uris += [uri for image in content.get("images", []) if (uri := image.get("uri") or "").startswith("data:")]
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return  # Blender's importer reports the damage
+    for uri in uris:
+        # Blender takes an address of data without this mark for the path of a file.
+        if isinstance(uri, str) and not (uri.startswith("data:") and ";base64," in uri):
+            yield str(path.absolute().parent / unquote(uri))
+
+
+def _libraries(path: Path) -> Iterator[str]:
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        names = dict.fromkeys(_LIBRARY.findall(content))
+    yield str(path.with_suffix(".mtl"))  # which Blender reads unasked
+    for name in names:
+        plain = re.sub(rb"\\[\0-\t\x0b-\x20]*\n", b"  ", name).strip(_BLANK + b'"').partition(b"\0")[0]
+        yield str(path.absolute().parent / os.fsdecode(plain))
+
+
+def _layers(path: Path, bpy: Any) -> Iterator[str]:
+    """Yield the layers of a USD file, and those that other variants and value clips name; of archives, the archive.
+
+    ``UsdUtils.ComputeAllDependencies`` passes over names that are computed, and ends the process at a damaged layer.
+    """
+    bpy.utils.expose_bundled_modules()
+    from pxr import Ar, Sdf, Tf, Usd, UsdUtils  # type: ignore[import-not-found]
+
+    try:
+        stage = Usd.Stage.Open(str(path.absolute()))
+    except Tf.ErrorException:
+        return  # Blender's importer reports the damage
+    for layer in (used for used in stage.GetUsedLayers() if used.realPath):
+        named = (name for names in UsdUtils.ExtractExternalReferences(layer.realPath) for name in names)
+        found = [layer.ComputeAbsolutePath(name) for name in named if Sdf.FileFormat.FindByExtension(name)]
+        for place in (layer.realPath, *found):
+            yield Ar.SplitPackageRelativePathOuter(place)[0]
+
+
+DEFAULT_RATE = 24.0
+_NAMES = (b"timeCodesPerSecond", b"framesPerSecond")
+_MOST_TEXT = 1 << 16
+"""Number of bytes of a text layer that are searched for its metadata."""
+_MOST_UNPACKED = 1 << 28
+_TEXT_FIELD = re.compile(rb"^\s*(timeCodesPerSecond|framesPerSecond)\s*=\s*([0-9.eE+-]+)", re.MULTILINE)
+_DOUBLE, _FLOAT = 9, 8
+"""Types of values in binary layers."""
+
+
+def frames_per_second(path: Path) -> float:
+    """Return the frame rate of a file, or :data:`DEFAULT_RATE` if it has none or an invalid one."""
+    stated: dict[bytes, float] = {}
+    # Blender reports errors of damaged files.
+    with contextlib.suppress(FormatError, ValueError, IndexError, OverflowError, struct.error), _layer(path) as data:
+        stated = dict(_binary_fields(data) if data[:8] == b"PXR-USDC" else _text_fields(data[:_MOST_TEXT]))
+    rates = [stated[name] for name in _NAMES if 0.001 <= stated.get(name, 0) <= 100_000]
+    return rates[0] if rates else DEFAULT_RATE
+
+
+@contextlib.contextmanager
+def _layer(path: Path) -> Iterator[bytes | mmap.mmap]:
+    """Open the layer in a file or archive; large ones are memory-mapped."""
+    if path.suffix.lower() == ".usdz":
+        try:
+            with zipfile.ZipFile(path) as archive:
+                data = archive.read(archive.infolist()[0])
+        except (zipfile.BadZipFile, RuntimeError, NotImplementedError, zlib.error, EOFError):
+            data = b""
+        yield data
+        return
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+        yield mapped
+
+
+def _text_fields(text: bytes) -> Iterator[tuple[bytes, float]]:
+    """Yield the rates in the metadata of a text layer."""
+    head = re.split(rb"^(?:def|over|class)\b", text, maxsplit=1, flags=re.MULTILINE)[0]
+    for name, number in _TEXT_FIELD.findall(head):
+        yield name, float(number)
+
+
+def _binary_fields(data: bytes | mmap.mmap) -> Iterator[tuple[bytes, float]]:
+    """Yield the rates among the fields of a binary layer."""
+    (table,) = struct.unpack_from("<q", data, 16)
+    (count,) = struct.unpack_from("<Q", data, table)
+    starts: dict[bytes, int] = {}
+    for number in range(min(count, 64)):
+        name, start, _ = struct.unpack_from("<16sqq", data, table + 8 + 32 * number)
+        starts[name.rstrip(b"\0")] = start
+    if not {b"TOKENS", b"FIELDS"} <= set(starts):
+        return
+    _, unpacked, packed = struct.unpack_from("<QQQ", data, starts[b"TOKENS"])
+    at = starts[b"TOKENS"] + 24
+    tokens = _unpacked(data[at : at + packed], unpacked).split(b"\0")
+    wanted = {tokens.index(name): name for name in _NAMES if name in tokens}
+    count, packed = struct.unpack_from("<QQ", data, starts[b"FIELDS"])
+    at = starts[b"FIELDS"] + 16
+    names = _numbers(_unpacked(data[at : at + packed], 8 + 5 * count), count) if wanted else []
+    (size,) = struct.unpack_from("<Q", data, at + packed)
+    values = _unpacked(data[at + packed + 8 : at + packed + 8 + size], 8 * count) if wanted else b""
+    for number, name in enumerate(names):
+        if name in wanted:
+            value = _value(data, *struct.unpack_from("<Q", values, 8 * number))
+            if value is not None:
+                yield wanted[name], value
+
+
+def _value(data: bytes | mmap.mmap, stated: int) -> float | None:
+    """Decode a number that is stored in 64 bits, directly or by its offset; return None for other types."""
+    kind, place = stated >> 48 & 255, stated & (1 << 48) - 1
+    if kind not in (_DOUBLE, _FLOAT):
+        return None
+    if stated >> 62 & 1:  # the value itself is stored here, as a 32-bit float
+        return float(struct.unpack("<f", struct.pack("<I", place & 0xFFFFFFFF))[0])
+    return float(struct.unpack_from("<d" if kind == _DOUBLE else "<f", data, place)[0])
+
+
+def _numbers(packed: bytes, count: int) -> list[int]:
+    """Decode integers stored as differences with variable length.
+
+    The most common difference comes first, then two bits for each integer: this difference, or one of 1, 2 or 4 bytes,
+    which follow.
+    """
+    (common,) = struct.unpack_from("<i", packed)
+    codes = packed[4 : 4 + (2 * count + 7) // 8]
+    at = 4 + len(codes)
+    numbers: list[int] = []
+    last = 0
+    for number in range(count):
+        size = (0, 1, 2, 4)[codes[number // 4] >> 2 * (number % 4) & 3]
+        last += int.from_bytes(packed[at : at + size], "little", signed=True) if size else common
+        at += size
+        numbers.append(last)
+    return numbers
+
+
+def _unpacked(packed: bytes, most: int) -> bytes:
+    """Decompress chunks of LZ4 blocks.
+
+    Raises
+    ------
+    FormatError, ValueError
+        The chunks are damaged, or decompress to more than ``most`` bytes.
+    """
+    if most > _MOST_UNPACKED:
+        raise ValueError("too much")
+    if not packed[0]:
+        return bytes(lz4_block.decode(packed[1:], most, is_exact=False))
+    made, at = bytearray(), 1
+    for _ in range(packed[0]):
+        (size,) = struct.unpack_from("<i", packed, at)
+        made += lz4_block.decode(packed[at + 4 : at + 4 + size], most - len(made), is_exact=False)
+        at += 4 + size
+    return bytes(made)
+
 
 _NEAR_A_RATE = 1e-2
 """Tolerance for a frame rate computed from key times, which are in single precision."""

@@ -6,7 +6,9 @@ does not load Blender.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+import tempfile
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -292,3 +294,15 @@ def by_path(path: Path) -> BlenderFormat | None:
 def extensions() -> tuple[str, ...]:
     """Return the extensions of all these formats, each with its dot."""
     return tuple(extension for known in BLENDER_FORMATS for extension in known.extensions)
+
+
+@contextlib.contextmanager
+def on_disk(path: Path, content: bytes | None) -> Iterator[Path]:
+    """Yield a file's path, or that of a temporary file with ``content`` if this is given."""
+    if content is None:
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="meshferry-") as folder:
+        copy = Path(folder, path.name)
+        copy.write_bytes(content)
+        yield copy

@@ -15,14 +15,12 @@ from ...io_formats.passes.clips import adopt_clips
 from ...io_formats.passes.placements import shown_placement, with_single_meshes
 from ...io_formats.registry import of_same_family
 from .. import interruption
-from ..scene_facts import scene_facts
 from . import blender_formats
 from .blender_formats import BlenderFormat
 from .convert_plan import ConversionJob
 from .from_blender import FromBlender
 from .into_blender import IntoBlender
-from .outcomes import ANOTHER_FAILED, Outcome
-from .scene_writing import OutputWriter
+from .scene_writing import ANOTHER_FAILED, Outcome, OutputWriter, scene_facts
 from .settings import ConversionContext
 
 if TYPE_CHECKING:

@@ -21,9 +21,8 @@ from ..option_arguments import add_arguments, add_mounts_argument, flags_of, giv
 from . import blender_formats
 from .blend_files import BLEND_OPTIONS
 from .blender_formats import BLEND_FILE, BlenderFormat
-from .clip_choice import parse_renaming
 from .convert_plan import ConversionPlan
-from .settings import BLEND, EXPORT, IMPORT, Settings, option_tables
+from .settings import BLEND, EXPORT, IMPORT, Settings, option_tables, parse_renaming
 
 
 def add_conversion_arguments(parser: argparse.ArgumentParser) -> None:

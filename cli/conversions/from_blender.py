@@ -16,12 +16,10 @@ from ...io_formats.disk.file_names import file_name
 from ...io_formats.registry import FORMATS, of_same_family
 from . import blender_exchange
 from .blend_files import BlendPart, parts_to_export
-from .blender_formats import BlenderFormat
+from .blender_formats import BlenderFormat, on_disk
 from .convert_plan import ConversionJob
-from .on_disk import on_disk
-from .outcomes import Outcome
 from .part_writing import PartWriter
-from .scene_writing import OutputWriter
+from .scene_writing import Outcome, OutputWriter
 from .settings import ConversionContext
 
 if TYPE_CHECKING:

@@ -21,15 +21,12 @@ from ...io_formats.passes.flatten import fit
 from ...io_formats.passes.placements import expand_references, shown_placement
 from ...io_formats.registry import by_name, labels_of
 from .. import inputs, interruption
-from ..scene_facts import scene_facts
 from . import blender_exchange, blender_formats
 from .blend_files import BlendPart
-from .blender_formats import BlenderFormat
+from .blender_formats import BlenderFormat, on_disk
 from .convert_plan import ConversionJob
-from .on_disk import on_disk
-from .outcomes import ANOTHER_FAILED, Outcome
 from .part_writing import PartWriter, hidden_objects, lost_by_exporter
-from .scene_writing import OutputWriter
+from .scene_writing import ANOTHER_FAILED, Outcome, OutputWriter, scene_facts
 from .settings import ConversionContext
 
 if TYPE_CHECKING:

@@ -13,13 +13,11 @@ from ...io_formats.core.errors import ExportError
 from ...io_formats.core.format import Format
 from ...io_formats.core.messages import Kind, Message, Report, Text, counted, distinct, listed
 from ...io_formats.registry import by_name
-from ..scene_facts import scene_facts
 from . import blender_exchange
 from .blend_files import BlendPart
 from .blender_formats import BLEND_FILE, BlenderFormat
 from .convert_plan import ConversionJob
-from .outcomes import Outcome
-from .scene_writing import OutputWriter
+from .scene_writing import Outcome, OutputWriter, scene_facts
 from .settings import ConversionContext
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ HEAD = b'#usda 1.0\n(\n    defaultPrim = "root"\n%s    upAxis = "Z"\n)\n\ndef Xf
     ],
 )
 def test_rate_of_text(tmp_path, stated, rate):
-    from meshferry.cli.conversions.usd_rate import frames_per_second
+    from meshferry.cli.conversions.blender_exchange import frames_per_second
 
     (tmp_path / "a.usda").write_bytes(HEAD % stated)
     assert frames_per_second(tmp_path / "a.usda") == rate
@@ -31,7 +31,7 @@ def test_rate_of_text(tmp_path, stated, rate):
 
 
 def test_what_objects_call_alike_is_no_rate(tmp_path):
-    from meshferry.cli.conversions.usd_rate import frames_per_second
+    from meshferry.cli.conversions.blender_exchange import frames_per_second
 
     (tmp_path / "a.usda").write_bytes(HEAD % b"" + b'def Xform "x"\n{\n    timeCodesPerSecond = 60\n}\n')
     assert frames_per_second(tmp_path / "a.usda") == 24
@@ -78,7 +78,7 @@ def blend_with_a_moving_tree(path, rate):
 def test_speed_and_names(meshferry, tmp_path, kind):
     import bpy
     from meshferry.cli.conversions.blend_files import BlendSession
-    from meshferry.cli.conversions.usd_rate import frames_per_second
+    from meshferry.cli.conversions.blender_exchange import frames_per_second
 
     require_usd()
     blend_with_a_moving_tree(tmp_path / "lamp.blend", 30)
@@ -123,7 +123,7 @@ def test_the_second_of_two_keeps_its_speed(meshferry, tmp_path):
 
 @pytest.mark.needs_bpy
 def test_damaged_binary_layers_are_no_trouble(meshferry, tmp_path):
-    from meshferry.cli.conversions.usd_rate import frames_per_second
+    from meshferry.cli.conversions.blender_exchange import frames_per_second
 
     require_usd()
     blend_with_a_moving_tree(tmp_path / "lamp.blend", 30)

@@ -62,7 +62,7 @@ def test_a_line_break_in_the_name_of_a_bone_is_shown(meshferry, tmp_path):
 
 
 def test_what_blender_prints_is_escaped_and_marked_as_its_output(capfd):
-    from meshferry.cli.conversions.outcomes import Outcome
+    from meshferry.cli.conversions.scene_writing import Outcome
     from meshferry.cli.convert_command import _with_blender_errors
     from meshferry.cli.reporting import Reporter
 

@@ -24,8 +24,7 @@ from ....io_formats.disk.special_files import is_link, open_regular
 from ....io_formats.projects import Projects
 from ...conversions import blender_exchange, blender_formats
 from ...conversions.blend_files import BlendSession, CannotDrawError
-from ...conversions.blender_formats import BlenderFormat
-from ...conversions.on_disk import on_disk
+from ...conversions.blender_formats import BlenderFormat, on_disk
 from ...conversions.settings import Settings
 from ..tasks import CANNOT_DRAW, PICTURES_FOLDER, STATE_FOLDER, Result, Status
 

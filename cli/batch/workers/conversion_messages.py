@@ -12,7 +12,7 @@ from ....io_formats.core.errors import MeshferryError, MissingLibraryError
 from ....io_formats.core.messages import Message
 from ...conversions.blender_formats import BlenderFormat
 from ...conversions.convert_plan import ConversionJob, known_kind
-from ...conversions.outcomes import Outcome
+from ...conversions.scene_writing import Outcome
 from ...conversions.settings import Settings
 from ...reporting import cause
 

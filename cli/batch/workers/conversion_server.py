@@ -14,9 +14,8 @@ from ... import interruption
 from ...conversions.blend_files import BlendSession
 from ...conversions.conversion import Conversion
 from ...conversions.convert_plan import ConversionJob
-from ...conversions.file_naming import FileNames
-from ...conversions.outcomes import Outcome
-from ...conversions.settings import ConversionContext
+from ...conversions.scene_writing import Outcome
+from ...conversions.settings import ConversionContext, FileNames
 from ...reporting import cause
 from . import conversion_messages, messages
 from .conversion_messages import BEGIN, CLAIM, END, INTERRUPTED, IS_TAKEN, OF_PART, REPORT, RunSetup

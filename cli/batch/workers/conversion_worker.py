@@ -15,7 +15,7 @@ from ....io_formats.core.errors import ExportError, MeshferryError
 from ... import interruption
 from ...conversions.conversion import Conversion
 from ...conversions.convert_plan import ConversionJob
-from ...conversions.outcomes import ANOTHER_FAILED, Outcome
+from ...conversions.scene_writing import ANOTHER_FAILED, Outcome
 from ...reporting import printable
 from . import conversion_messages as calls
 from . import messages

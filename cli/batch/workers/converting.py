@@ -24,8 +24,7 @@ from ...conversions.blend_files import BlendSession, CannotDrawError
 from ...conversions.blender_formats import BlenderFormat
 from ...conversions.conversion import Conversion
 from ...conversions.convert_plan import ConversionJob, is_format_name, known_kind
-from ...conversions.file_naming import FileNames
-from ...conversions.settings import ConversionContext
+from ...conversions.settings import ConversionContext, FileNames
 from ...inputs import file_key
 from ...reporting import cause, error_cause, plain
 from ..plan import PlannedNames

@@ -128,10 +128,7 @@ def _serve(hello: dict[str, Any], inbox: _Inbox, answers: BinaryIO) -> None:
 
 def _serve_run(header: dict[str, Any], session: BlendSession, inbox: _Inbox, answer: _Answer) -> None:
     """Execute the jobs of one run of ``convert``."""
-    from . import (
-        conversion_messages,
-        conversion_server,  # a batch does not need them
-    )
+    from . import conversion_messages, conversion_server
 
     run = header["run"]
     setup = conversion_messages.RunSetup(Settings(**run["settings"]), run["several"], run["libraries"])
