@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ..io_formats.core.errors import MeshferryError
-from .batch.settings import RECYCLE_AFTER, TIME_LIMIT, BatchSettings, SourceChoice
-from .batch.sources import choice
-from .batch.tasks import REPORT_FILE, STATE_FOLDER
+from .batch import sources
+from .batch.tasks import RECYCLE_AFTER, REPORT_FILE, STATE_FOLDER, TIME_LIMIT, BatchSettings, SourceChoice
 from .conversions.conversion_arguments import add_conversion_arguments, require_known_options, settings_of
 from .conversions.convert_plan import known_kind, output_folder
 from .conversions.settings import Settings, option_tables
@@ -55,7 +54,7 @@ def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
         metavar="SOURCE",
         help="files, folders (searched recursively), patterns, and .oar and .iar archives of OpenSim",
     )
-    choice.add_arguments(parser)
+    sources.add_arguments(parser)
     parser.add_argument("--to", metavar="EXTENSION", help="type of the files to write, such as blend")
     parser.add_argument("-o", "--output", metavar="FOLDER", help="output folder; subfolders are kept")
     parser.add_argument(

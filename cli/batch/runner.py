@@ -23,24 +23,22 @@ from .. import environment, interruption
 from ..conversions.conversion_arguments import useless_between
 from ..conversions.convert_plan import known_kind, refuse_same_kind, searched
 from ..conversions.settings import Settings
+from ..environment import available_cores
 from ..inputs import BLEND
 from ..reporting import Reporter, cause, error_cause, printable
-from . import planning
-from .catalogs import write_catalogs
-from .journal import Known
-from .leftovers import remove_leftovers
+from . import plan as batch_plan
+from .output_folder import remove_leftovers, write_catalogs
 from .plan import Plan, PlanHead, PlannedNames
 from .progress import Progress
-from .settings import BatchSettings
-from .sources.archives import ArchiveReader
-from .sources.search import find_files
-from .state import State, locked, require_own_state
+from .sources import ArchiveReader, find_files
+from .state import Known, State, locked, require_own_state
 from .summary import Summary
 from .tasks import (
     DISK_FULL,
     PROJECTS_FOLDER,
     REPORT_FILE,
     STATE_FOLDER,
+    BatchSettings,
     LoadedTask,
     Result,
     SourceFile,
@@ -48,13 +46,12 @@ from .tasks import (
     Task,
     TaskKind,
 )
-from .workers.messages import Setup
 from .workers.pool import Pool
-from .workers.resources import available_cores
+from .workers.protocol import Setup
 
 if TYPE_CHECKING:
-    from .remote.dask import DaskPool
-    from .report.pictures import PictureRun
+    from .dask_cluster import DaskPool
+    from .report_pictures import PictureRun
     from .shard import ShardStore
 
 _FREE_BYTES = 1 << 20
@@ -103,7 +100,7 @@ class Run:
 
     def draw(self, pool: Pool | DaskPool, results: Iterable[Result], count: int) -> str:
         """Draw the missing pictures of ``count`` results; print and return a message if this machine cannot draw."""
-        from .report.pictures import PictureRun  # only batches with a report or assets load it
+        from .report_pictures import PictureRun  # only batches with a report or assets load it
 
         pictures = PictureRun(self._output)
         return self._draw(pool, pictures, ((result.task, pictures.wants(result)) for result in results), count)
@@ -113,7 +110,7 @@ class Run:
 
         Sources that cannot be read fail here without a message: their conversion reports it.
         """
-        from .report.pictures import PictureRun
+        from .report_pictures import PictureRun
 
         pictures = PictureRun(self._output)
         tasks = ((task, not self._is_done(known)) for task, known in self._store.tasks())
@@ -295,7 +292,7 @@ def make_plan(settings: BatchSettings, output: Path, progress: Progress, folder:
     extensions: set[str] = set()
     progress.begin("finding", None)
     noted = _note_extensions(progress.shown(found), extensions, extension)
-    plan = planning.make_plan(noted, output, head, numbers=settings.clashes == "number", folder=folder)
+    plan = batch_plan.make_plan(noted, output, head, numbers=settings.clashes == "number", folder=folder)
     _require_other_than_library(settings.conversion, output, plan)
     read = [known for known in FORMATS if known.is_read and not extensions.isdisjoint(("", *known.extensions))]
     for text in useless_between(settings.conversion, read, kind, from_blend=BLEND in extensions):
@@ -332,7 +329,7 @@ def _require_other_than_library(settings: Settings, output: Path, plan: Plan) ->
 def _workers(settings: BatchSettings, plan: Plan, output: Path) -> Pool | DaskPool:
     if settings.scheduler is None:
         return local_pool(settings, plan, output)
-    from .remote.dask import DaskPool  # only batches on clusters load it
+    from .dask_cluster import DaskPool  # only batches on clusters load it
 
     return DaskPool(settings, output)
 
@@ -346,7 +343,7 @@ def local_pool(settings: BatchSettings, plan: Plan, output: Path) -> Pool:
 
 def write_report(conversion: Run, settings: BatchSettings, plan: Plan, state: State, progress: Progress) -> Path:
     """Draw the missing pictures and write the report; return its path."""
-    from .report.report import About, write_report
+    from .report import About, write_report
 
     no_pictures = conversion.draw(local_pool(settings, plan, state.output), state.results(), plan.count)
     about = About(

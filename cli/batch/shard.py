@@ -13,6 +13,8 @@ import dataclasses
 import itertools
 import os
 import re
+import shlex
+import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -24,15 +26,39 @@ from ...io_formats.core.messages import counted
 from ...io_formats.disk import locks
 from .. import environment
 from ..reporting import Reporter
-from . import journal
-from .journal import LOCK_SUFFIX, Entry, JournalFile, Known, entry_of
+from . import state
 from .plan import Plan
 from .progress import Progress
-from .remote.shard_command import journals_of
 from .runner import Run, local_pool
-from .settings import BatchSettings
-from .state import require_own_state
-from .tasks import JOURNAL_FILE, STATE_FOLDER, Result, Task
+from .state import LOCK_SUFFIX, Entry, JournalFile, Known, entry_of, require_own_state
+from .tasks import JOURNAL_FILE, SHARDS_FOLDER, STATE_FOLDER, BatchSettings, Result, Task
+
+WITH_PARENT = "--end-with-parent"
+"""Flag of a shard that ends when the process that started it ends."""
+
+
+def worker_command(settings: BatchSettings) -> tuple[str, ...]:
+    """Return ``--worker-command``, which must not be empty, as a list of arguments."""
+    is_windows = sys.platform == "win32"  # backslashes are part of paths there
+    try:
+        words = shlex.split(settings.worker_command, posix=not is_windows)
+    except ValueError as problem:
+        raise MeshferryError("--worker-command {}: {}", settings.worker_command, problem) from None
+    if not words:
+        raise MeshferryError("--worker-command is empty; give the command of this program")
+    return tuple(word.strip('"') if is_windows else word for word in words)
+
+
+def shard_options(settings: BatchSettings) -> tuple[str, ...]:
+    """Return the arguments for every shard of a run."""
+    options = [f"--time-limit={settings.time_limit:g}", f"--recycle={settings.recycle}"]
+    return (*options, *(["--checksum"] if settings.checksum else []))
+
+
+def journals_of(output: Path, lines: range) -> tuple[Path, str]:
+    """Return the folder for the journals of a shard, and the start of their names, which a number follows."""
+    return output / STATE_FOLDER / SHARDS_FOLDER, f"{lines[0]}-{lines[-1]}~"
+
 
 _WATCH_SECONDS = 0.5
 _RANGE = re.compile(r"(\d{1,18})-(\d{1,18})")
@@ -147,15 +173,15 @@ def _lock_of(path: Path) -> Path:
 
 def _last_entries(paths: Iterable[Path], targets: Iterable[str]) -> dict[str, Entry]:
     """Return the last entry of each of these targets in journals that may still be written."""
-    wanted = set(map(journal.start_of, targets))
+    wanted = set(map(state.start_of, targets))
     found: dict[bytes, bytes] = {}
     for path in paths:
         with contextlib.suppress(OSError):
-            for line in journal.read_lines(path):
-                start = journal.start_of_line(line)
+            for line in state.read_lines(path):
+                start = state.start_of_line(line)
                 if start in wanted:  # other lines of a large journal are not parsed
                     found[start] = line
-    return {entry.target: entry for entry in journal.entries_of(found.values())}
+    return {entry.target: entry for entry in state.entries_of(found.values())}
 
 
 def _exit_with_parent() -> None:

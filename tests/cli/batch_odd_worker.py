@@ -18,11 +18,11 @@ from load_package import load_package
 load_package()
 
 from meshferry.cli.batch.tasks import Result, Status  # noqa: E402
-from meshferry.cli.batch.workers import converting, worker  # noqa: E402
+from meshferry.cli.batch.workers import worker  # noqa: E402
 from meshferry.io_formats.core.errors import MissingLibraryError  # noqa: E402
 
 
-class OddConverter(converting.Converter):
+class OddConverter(worker.Converter):
     done = 0
 
     def prepare(self):
@@ -57,7 +57,7 @@ class OddConverter(converting.Converter):
         return Result(loaded.task, Status.DONE, facts={"pid": os.getpid(), "nth": self.done, "size": size})
 
 
-converting.Converter = OddConverter
+worker.Converter = OddConverter
 
 if __name__ == "__main__":
     sys.exit(worker.run())

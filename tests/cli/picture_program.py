@@ -18,7 +18,7 @@ from load_package import leave, load_package  # noqa: E402
 
 load_package()
 
-from meshferry.cli.batch.report import pictures  # noqa: E402
+from meshferry.cli.batch import report_pictures  # noqa: E402
 from meshferry.cli.conversions.blend_files import BlendSession  # noqa: E402
 from meshferry.io_formats import api  # noqa: E402
 from meshferry.io_formats.core.scene import Joint, Layer, Mesh, Node, Role, Scene, Skeleton  # noqa: E402
@@ -135,7 +135,7 @@ OUTLINE = 0.5
 def drawn(session: BlendSession, folder: Path, name: str, path: Path, content: bytes | None = None) -> dict[str, Any]:
     to = folder / "pictures" / f"{name}.webp"
     try:
-        pictures.render(session, path, to, content=content)
+        report_pictures.render(session, path, to, content=content)
         return look(session.load_for_changes(), to)
     except ValueError as problem:
         return {"error": str(problem)}

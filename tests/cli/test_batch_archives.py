@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from meshferry.cli.batch.sources import archives
+from meshferry.cli.batch import sources
 from meshferry.io_formats.core.errors import FormatError
 from meshferry.io_formats.second_life.opensim import container
 from meshfuzz.opensim_archive_seeds import opensim_tar, v7_entry
@@ -37,7 +37,7 @@ def read(path: Path) -> tuple[dict[str, bytes], list[str], str]:
     warned: list[str] = []
     error = ""
     try:
-        for name, content in archives.archive_members(path, warned.append):
+        for name, content in sources.archive_members(path, warned.append):
             assert name not in found
             found[name] = content
     except FormatError as problem:
@@ -240,12 +240,12 @@ def test_what_is_no_archive(tmp_path: Path) -> None:
     ],
 )
 def test_places_stay_below_the_archive(archive_name: str, member: str, place: str) -> None:
-    assert archives.place_of(archive_name, member) == place
+    assert sources.place_of(archive_name, member) == place
 
 
 def test_members_by_name_in_order_and_out_of_it(archive: Callable[..., Path]) -> None:
     path = archive(opensim_tar((ONE, b"{1}"), (TWO, b"{2}"), (THREE, b"{3}")))
-    reader = archives.ArchiveReader(path)
+    reader = sources.ArchiveReader(path)
     assert [reader.content(name) for name in (ONE, THREE)] == [b"{1}", b"{3}"]
     assert reader.content(TWO) == b"{2}"  # passed already
     assert reader.content(TWO) == b"{2}"
@@ -257,7 +257,7 @@ def test_members_by_name_in_order_and_out_of_it(archive: Callable[..., Path]) ->
 def test_members_of_a_broken_archive_by_name(archive: Callable[..., Path]) -> None:
     data = opensim_tar((ONE, b"{1}"), (TWO, b"{2}"))
     path = archive(data[: 3 * 512 + 1], packed=False)
-    reader = archives.ArchiveReader(path)
+    reader = sources.ArchiveReader(path)
     for _ in range(2):
         with pytest.raises(FormatError, match=r"_mesh\.llmesh: The archive is"):
             reader.content(TWO)

@@ -7,7 +7,7 @@ import uuid
 from pathlib import Path
 
 import pytest
-from meshferry.cli.batch.catalogs import FILE, catalog_id, write_catalogs
+from meshferry.cli.batch.output_folder import FILE, catalog_id, write_catalogs
 from meshferry.io_formats.core.errors import MeshferryError
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 from batch_stand_ins import Heard, PretendedWorkers, content_hash, make_task, plan_of
-from meshferry.cli.batch import leftovers, runner
-from meshferry.cli.batch.sources import archives
+from meshferry.cli.batch import output_folder, runner, sources
 from meshferry.cli.batch.state import State
 from meshferry.cli.batch.summary import SLOWEST_KEPT, Summary
 from meshferry.cli.batch.tasks import DISK_FULL, Result, Status, TaskKind
-from meshferry.cli.batch.workers.resources import available_cores
+from meshferry.cli.environment import available_cores
 from meshferry.io_formats.core.errors import MeshferryError
 from meshferry.io_formats.disk import locks
 from meshferry.io_formats.disk.atomic_write import temporary_file
@@ -165,7 +164,7 @@ def test_archives_are_opened_once_and_hand_over_content(tmp_path, monkeypatch):
     tasks = [make_task(0)]
     tasks += [make_task(1 + n, f"region/{n}.blend", path="region.oar", member=name) for n, name in enumerate(names)]
     opened = []
-    real = archives.ArchiveReader
+    real = sources.ArchiveReader
 
     def opening(path):
         opened.append(path)
@@ -195,7 +194,7 @@ def test_a_broken_archive_fails_what_lies_behind_the_break_and_nothing_else(tmp_
 
 
 def test_pictures_are_drawn_once_of_what_has_none(tmp_path):
-    from meshferry.cli.batch.report.pictures import picture_file
+    from meshferry.cli.batch.report_pictures import picture_file
 
     tasks = tasks_of(4)
     drawn = []
@@ -296,7 +295,7 @@ def test_leftovers_of_killed_runs_are_swept_and_nothing_else(tmp_path):
     kept.append(others / "mine.txt")
     kept[-1].write_text("keep")
     os.utime(others, (1, 1))
-    leftovers.remove_leftovers(tmp_path)
+    output_folder.remove_leftovers(tmp_path)
     assert [str(place) for place in gone if os.path.lexists(place)] == []
     assert [place for place in kept if not place.exists()] == []
     os.close(handle)
@@ -310,7 +309,7 @@ def test_fifos_and_links_with_names_of_leftovers_are_neither_opened_nor_followed
     (tmp_path / ".link.meshferry-0123abcd.part").symlink_to(tmp_path / "new")
     (tmp_path / ".both.meshferry-0123abcd.part.blend").symlink_to(tmp_path / "new")
     before = sorted(os.listdir(tmp_path))
-    leftovers.remove_leftovers(tmp_path)
+    output_folder.remove_leftovers(tmp_path)
     assert sorted(os.listdir(tmp_path)) == before
 
 
@@ -322,7 +321,7 @@ def test_what_other_machines_may_be_writing_is_not_swept(tmp_path):
     for place in (young, old):
         place.touch()
     os.utime(old, (1, 1))
-    leftovers.remove_leftovers(tmp_path)
+    output_folder.remove_leftovers(tmp_path)
     assert young.exists() and not old.exists()
 
 

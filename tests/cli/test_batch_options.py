@@ -8,8 +8,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from meshferry.cli.batch import options_file
-from meshferry.cli.batch.sources import choice
+from meshferry.cli.batch import options_file, sources
 from meshferry.io_formats.core.errors import MeshferryError
 
 
@@ -23,7 +22,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--report", nargs="?", const="")
     made.add_argument("--mesh-version")
     made.add_argument("--options")
-    choice.add_arguments(made)
+    sources.add_arguments(made)
     return made
 
 

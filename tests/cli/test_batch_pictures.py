@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from meshferry.cli.batch.report.pictures import picture_file, read_picture, render
+from meshferry.cli.batch.report_pictures import picture_file, read_picture, render
 from meshferry.cli.conversions.blend_files import BlendSession
 from meshferry.io_formats.core.errors import ExportError
 

@@ -16,7 +16,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from meshferry.cli.batch import plan as plan_file
-from meshferry.cli.batch import planning
 from meshferry.cli.batch.plan import Plan, PlanHead, PlannedNames
 from meshferry.cli.batch.tasks import PLAN_FILE, STATE_FOLDER, SourceFile, Task
 from meshferry.cli.conversions.settings import Settings
@@ -35,11 +34,11 @@ def source(
 
 @pytest.fixture
 def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Plan]:
-    monkeypatch.setattr(planning, "rules_of", lambda _folder: CAUTIOUS)
+    monkeypatch.setattr(plan_file, "rules_of", lambda _folder: CAUTIOUS)
 
     def make(*sources: SourceFile, clashes: Any = "refuse", extension: str = ".blend", to: str = "out") -> Plan:
         head = dataclasses.replace(HEAD, settings=Settings(extension))
-        return planning.make_plan(iter(sources), tmp_path / to, head, numbers=clashes == "number")
+        return plan_file.make_plan(iter(sources), tmp_path / to, head, numbers=clashes == "number")
 
     return make
 
@@ -114,7 +113,7 @@ def test_clashes_are_refused_with_names(plan: Callable[..., Plan], tmp_path: Pat
 def test_the_output_folder_decides_which_names_are_one(
     plan: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch, rules: Any, wanted: list[str]
 ) -> None:
-    monkeypatch.setattr(planning, "rules_of", lambda _folder: rules)
+    monkeypatch.setattr(plan_file, "rules_of", lambda _folder: rules)
     names = ["ß.mesh", "ss.mesh", "\u00e9.mesh", "e\u0301.mesh", "A.mesh", "a.mesh"]
     found = plan(*map(source, names), clashes="number")
     assert targets(found) == wanted
@@ -129,7 +128,7 @@ def test_the_output_folder_is_probed_only_for_different_names(
 ) -> None:
     """A probe writes a file, so that a preview should do without it."""
     probed: list[str] = []
-    monkeypatch.setattr(planning, "rules_of", lambda folder: probed.append(folder) or CAUTIOUS)
+    monkeypatch.setattr(plan_file, "rules_of", lambda folder: probed.append(folder) or CAUTIOUS)
     same = source("x.mesh"), source("x.anim"), source("y.mesh")
     assert targets(plan(*same, clashes="number")) == ["x.blend", "x_2.blend", "y.blend"]
     assert not probed
@@ -257,7 +256,7 @@ def test_a_plan_is_complete_or_not_there(plan: Callable[..., Plan], tmp_path: Pa
     folder = tmp_path / "out" / STATE_FOLDER
     for problem in ("before", "after"):
         with pytest.raises(MeshferryError, match="the list"):
-            planning.make_plan(broken(), tmp_path / "out", HEAD)
+            plan_file.make_plan(broken(), tmp_path / "out", HEAD)
         if problem == "before":
             assert os.listdir(folder) == []
             plan(source("b.mesh"))
@@ -369,8 +368,8 @@ def test_whatever_is_found(found: list[tuple[str, str]], clashes: Any) -> None:
             try:
                 numbers = clashes == "number"
                 with pytest.MonkeyPatch.context() as patch:
-                    patch.setattr(planning, "rules_of", lambda _folder: CAUTIOUS)
-                    made = planning.make_plan(iter(listed), output, HEAD, numbers=numbers)
+                    patch.setattr(plan_file, "rules_of", lambda _folder: CAUTIOUS)
+                    made = plan_file.make_plan(iter(listed), output, HEAD, numbers=numbers)
                 outcome.append(list(made.tasks()))
             except MeshferryError as problem:
                 outcome.append(str(problem))

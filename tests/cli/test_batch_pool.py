@@ -31,8 +31,8 @@ def tasks_of(*names):
 @pytest.fixture
 def make_pool(tmp_path):
     """Return a function that makes a pool of odd workers."""
-    from meshferry.cli.batch.workers.messages import Setup
     from meshferry.cli.batch.workers.pool import Pool
+    from meshferry.cli.batch.workers.protocol import Setup
     from meshferry.cli.conversions.settings import Settings
 
     def make(jobs=1, time_limit=60.0, recycle_after=0, extension="mesh", command=ODD):
@@ -189,7 +189,7 @@ def test_processes_that_have_kept_their_size_stay(make_pool):
 
 def test_memory_counts_at_its_peak():
     import psutil
-    from meshferry.cli.batch.workers.resources import peak_memory
+    from meshferry.cli.environment import peak_memory
 
     if sys.platform == "win32":
         pytest.skip("measured in a simulation there")
@@ -229,7 +229,7 @@ sys.path[:0] = [{tests!r}, {here!r}]
 from load_package import load_package
 load_package()
 import test_batch_pool
-from meshferry.cli.batch.workers.messages import Setup
+from meshferry.cli.batch.workers.protocol import Setup
 from meshferry.cli.batch.workers.pool import Pool
 from meshferry.cli.conversions.settings import Settings
 pool = Pool(Setup(Settings("mesh"), {output!r}, ({output!r},)), 1, command=test_batch_pool.ODD)
@@ -258,7 +258,7 @@ def test_nobody_is_left_of_a_killed_driver(tmp_path):
 
 @pytest.mark.parametrize("has_begun", [False, True])
 def test_a_worker_removes_its_folder_if_the_driver_is_killed_at_its_start(tmp_path, has_begun):
-    from meshferry.cli.batch.workers import messages, worker_process
+    from meshferry.cli.batch.workers import protocol, worker_process
 
     folder = tmp_path / f"{worker_process.FOLDER_PREFIX}x"
     folder.mkdir()
@@ -268,7 +268,7 @@ def test_a_worker_removes_its_folder_if_the_driver_is_killed_at_its_start(tmp_pa
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment) as worker:
         worker.stdout.close()
         if has_begun:
-            worker.stdin.write(messages.encode(hello))
+            worker.stdin.write(protocol.encode(hello))
             worker.stdin.flush()
             with pytest.raises(subprocess.TimeoutExpired):
                 worker.wait(1)

@@ -92,7 +92,7 @@ def make_result(number: int = 0, path: str = "props/lamp.mesh", **given: Any) ->
 
 
 def write(results: Any, output: Path, **given: Any) -> Path:
-    from meshferry.cli.batch.report.report import About, write_report
+    from meshferry.cli.batch.report import About, write_report
 
     about = About("Meshferry 1.2.3", ["--to", "blend", "--clip", "A b"], ["/models"], 0.0, given.pop("no_pictures", ""))
     return write_report(results, about, output, given.pop("to", output / "report.html"), **given)
@@ -324,7 +324,7 @@ def test_thousands_of_warnings_of_one_model_are_summed_up(tmp_path: Path) -> Non
 
 
 def test_pictures_are_wanted_of_what_could_be_read(tmp_path: Path) -> None:
-    from meshferry.cli.batch.report.pictures import PictureRun, picture_file
+    from meshferry.cli.batch.report_pictures import PictureRun, picture_file
 
     run = PictureRun(tmp_path)
     assert run.wants(make_result(hash=HASH))
@@ -344,7 +344,7 @@ def test_pictures_are_wanted_of_what_could_be_read(tmp_path: Path) -> None:
 
 
 def test_a_machine_that_cannot_draw_is_given_up(tmp_path: Path) -> None:
-    from meshferry.cli.batch.report.pictures import PictureRun
+    from meshferry.cli.batch.report_pictures import PictureRun
     from meshferry.cli.batch.tasks import CANNOT_DRAW
 
     refused = make_result(ended="failed", error="Blender cannot draw a picture: no", error_code=CANNOT_DRAW)

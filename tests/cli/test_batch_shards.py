@@ -12,9 +12,8 @@ from meshferry.cli import environment
 from meshferry.cli.batch import shard
 from meshferry.cli.batch.plan import Plan
 from meshferry.cli.batch.progress import Progress
-from meshferry.cli.batch.remote import shard_command
 from meshferry.cli.batch.runner import make_plan
-from meshferry.cli.batch.settings import BatchSettings, SourceChoice
+from meshferry.cli.batch.tasks import BatchSettings, SourceChoice
 from meshferry.cli.conversions.settings import Settings
 from meshferry.cli.reporting import Reporter
 from meshferry.io_formats.core.errors import MeshferryError
@@ -118,7 +117,7 @@ def test_what_the_folder_s_journal_knows_is_not_done_again(library, meshferry):
 @pytest.mark.slow
 def test_two_machines_may_do_the_same_shard_at_once(library, meshferry):
     lib, out = library
-    folder, name = shard_command.journals_of(out, range(2, 4))
+    folder, name = shard.journals_of(out, range(2, 4))
     folder.mkdir(parents=True)
     first, second = (folder / f"{name}{number}.jsonl" for number in (1, 2))
     with locks.hold(first.with_name(first.name + ".lock")):

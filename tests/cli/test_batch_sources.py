@@ -17,10 +17,8 @@ from typing import Any
 
 import pytest
 from meshferry.cli import inputs
-from meshferry.cli.batch import leftovers
-from meshferry.cli.batch.settings import SourceChoice
-from meshferry.cli.batch.sources import choice, search
-from meshferry.cli.batch.tasks import SourceFile
+from meshferry.cli.batch import output_folder, sources
+from meshferry.cli.batch.tasks import SourceChoice, SourceFile
 from meshferry.cli.conversions.convert_plan import known_kind, searched
 from meshferry.io_formats.core.errors import MeshferryError
 from meshferry.io_formats.disk.atomic_write import OWN_MARK
@@ -57,7 +55,7 @@ def find() -> Callable[..., list[SourceFile]]:
         run.messages = []  # type: ignore[attr-defined]
         warned = lambda path, text: run.messages.append((path, text))  # type: ignore[attr-defined] # noqa: E731
         chosen = SourceChoice([str(path) for path in paths], **choice)
-        found = search.find_files(chosen, MESHES, leave_out=leave_out, written=written, on_problem=warned)
+        found = sources.find_files(chosen, MESHES, leave_out=leave_out, written=written, on_problem=warned)
         assert isinstance(found, Iterator)
         return list(found)
 
@@ -125,15 +123,15 @@ def test_match_skip_and_newer(tree: Path, find: Callable[..., list[SourceFile]])
     old = time.time_ns() - 10**9 * 86400 * 10
     for path in (tree / "lib").rglob("*.mesh"):
         os.utime(path, ns=(old, old))
-    wanted = places(find("lib", "missing.mesh", newer=choice.newer_than("7d")))
+    wanted = places(find("lib", "missing.mesh", newer=sources.newer_than("7d")))
     assert wanted == ["a.MESH", "props/lamp.timbermesh", "zoo/lion.anim", "missing.mesh"]
-    assert len(find("lib", newer=choice.newer_than("2w"))) == 6
-    assert choice.newer_than(str(tree / "lib" / "b.mesh")) == (tree / "lib" / "b.mesh").stat().st_mtime_ns
+    assert len(find("lib", newer=sources.newer_than("2w"))) == 6
+    assert sources.newer_than(str(tree / "lib" / "b.mesh")) == (tree / "lib" / "b.mesh").stat().st_mtime_ns
     assert places(find("lib", newer=old)) == wanted[:3]
-    assert choice.newer_than("2026-01-31T12:00:00+00:00") == 1769860800 * 10**9
+    assert sources.newer_than("2026-01-31T12:00:00+00:00") == 1769860800 * 10**9
     for text in ("", "7 parrots", "2026-02-31", "9" * 400 + "w", "a\0b"):
         with pytest.raises(argparse.ArgumentTypeError, match="neither a date"):
-            choice.newer_than(text)
+            sources.newer_than(text)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +155,7 @@ def test_match_skip_and_newer(tree: Path, find: Callable[..., list[SourceFile]])
     ],
 )
 def test_patterns(pattern: str, hits: list[str], misses: list[str]) -> None:
-    test = choice.compile_pattern(pattern).fullmatch
+    test = sources.compile_pattern(pattern).fullmatch
     assert all(test(text) for text in hits)
     assert not any(test(text) for text in misses)
 
@@ -185,7 +183,7 @@ def test_lists_are_streamed(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None
     with os.fdopen(reading, "rb") as pipe, os.fdopen(writing, "wb", buffering=0) as other:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(pipe))
         other.write(b"lib/b.mesh\nother/b.mesh\n" + b"# filler\n" * 2000)
-        found = search.find_files(SourceChoice(lists=["-"]), MESHES)
+        found = sources.find_files(SourceChoice(lists=["-"]), MESHES)
         assert next(found).place == "lib/b.mesh"
         assert next(found).place == "other/b.mesh"
         other.write(b"missing.mesh")
@@ -277,7 +275,7 @@ def test_unreadable_folders(tree: Path, monkeypatch: pytest.MonkeyPatch, find: C
     assert path == os.path.join("lib", "props")
     assert text == "The folder cannot be read: Permission denied"
     with pytest.raises(MeshferryError, match="cannot be read"):
-        list(search.find_files(SourceChoice(["lib"]), MESHES))
+        list(sources.find_files(SourceChoice(["lib"]), MESHES))
     warned: list[tuple[object, str]] = []
     found = inputs.expand(["lib"], (".timbermesh", ".llmesh"), warn=lambda *warning: warned.append(warning))
     assert (warned, found.files) == ([(path, text)], ()), "other commands warn, too"
@@ -292,7 +290,7 @@ def test_folders_deeper_than_the_recursion_limit(tmp_path: Path) -> None:
     sys.setrecursionlimit(len(inspect.stack()) + 120)
     try:
         last = list(inputs.folders_below(str(tmp_path), inputs.ignore_warning))[-1]
-        leftovers.remove_leftovers(tmp_path)
+        output_folder.remove_leftovers(tmp_path)
     finally:
         sys.setrecursionlimit(limit)
     assert last == ("d/" * 200, [f".{OWN_MARK}abcdefgh.part", "x.mesh"])
@@ -382,10 +380,10 @@ def test_archives(tree: Path, find: Callable[..., list[SourceFile]]) -> None:
     # meshes are not searched where animations are written, and nothing is where neither is
     _archive(tree / "lib/zoo/dance.oar", "assets/1_animation.bvh", "assets/1_mesh.llmesh")
     dance = SourceChoice(["lib/zoo/dance.oar"])
-    assert [source.member for source in search.find_files(dance, [".anim"])] == ["assets/1_animation.bvh"]
+    assert [source.member for source in sources.find_files(dance, [".anim"])] == ["assets/1_animation.bvh"]
     warned: list[tuple[str, str]] = []
     packed = SourceChoice(["lib/zoo/packed.tar.gz"])
-    assert list(search.find_files(packed, [".mesh"], on_problem=lambda *what: warned.append(what))) == []
+    assert list(sources.find_files(packed, [".mesh"], on_problem=lambda *what: warned.append(what))) == []
     assert "hold meshes" in warned[0][1]
 
 
@@ -409,6 +407,6 @@ def test_content_decides_where_extensions_do_not(tree: Path, samples: Path) -> N
     (tree / "lib/98a6e63e").write_bytes(asset)
     (tree / "lib/LICENSE").write_text("words")
     (tree / "lib/other.bytes").write_text("words")
-    names = [source.place for source in search.find_files(SourceChoice(["lib"]), kind)]
+    names = [source.place for source in sources.find_files(SourceChoice(["lib"]), kind)]
     assert "98a6e63e" in names
     assert not {"LICENSE", "other.bytes"} & set(names)

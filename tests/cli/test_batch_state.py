@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 from batch_stand_ins import content_hash, losses, make_task, opened
-from meshferry.cli.batch.journal import JournalFile
 from meshferry.cli.batch.plan import Plan
-from meshferry.cli.batch.state import State, locked
+from meshferry.cli.batch.state import JournalFile, State, locked
 from meshferry.cli.batch.tasks import Result, Status
 from meshferry.io_formats.core.errors import MeshferryError
 
@@ -221,7 +220,7 @@ def test_a_line_that_another_program_has_written_anew_counts(tmp_path):
 
 @pytest.mark.parametrize("tail", [b"x" * 3000, b"x" * 3000 + b"\n", b'{"target":"a"' + b" " * 3000 + b"\n"])
 def test_a_line_that_is_too_long_is_refused(tmp_path, monkeypatch, tail):
-    monkeypatch.setattr("meshferry.cli.batch.journal.LONGEST_LINE", 2048)
+    monkeypatch.setattr("meshferry.cli.batch.state.LONGEST_LINE", 2048)
     path = fill(tmp_path, [make_task(0)])
     for journal in (path, write_shard(tmp_path, "1-2.jsonl", [make_task(0)])):
         before = journal.read_bytes()
@@ -237,9 +236,9 @@ def test_a_result_that_is_too_large_for_a_line_is_stored_without_its_details(tmp
     deep = []
     for _ in range(5000):
         deep = [deep]
-    monkeypatch.setattr("meshferry.cli.batch.journal.LONGEST_LINE", 2048)
+    monkeypatch.setattr("meshferry.cli.batch.state.LONGEST_LINE", 2048)
     for values in ({"error": "e" * 3000}, {"warnings": losses("w" * 3000)}, {"facts": {"deep": deep}}):
-        monkeypatch.setattr("meshferry.cli.batch.journal._LONGEST_ERROR", 100)
+        monkeypatch.setattr("meshferry.cli.batch.state._LONGEST_ERROR", 100)
         store(tmp_path, [done(make_task(0), tmp_path, **values)])
         assert known(tmp_path, make_task(0)) is None
         last = lines(tmp_path)[-1]

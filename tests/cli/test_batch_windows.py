@@ -8,9 +8,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from meshferry.cli.batch.report.cards import Links
-from meshferry.cli.batch.workers import resources
-from meshferry.cli.batch.workers.converting import PartNames
+from meshferry.cli import environment
+from meshferry.cli.batch.report import Links
+from meshferry.cli.batch.workers.worker import PartNames
 from meshferry.io_formats.disk.file_names import file_name
 
 
@@ -30,8 +30,8 @@ def test_the_memory_of_a_process_on_windows(monkeypatch):
 
     kernel = SimpleNamespace(GetCurrentProcess=Function(lambda: -1), K32GetProcessMemoryInfo=Function(fill))
     monkeypatch.setattr(ctypes, "WinDLL", lambda name: kernel, raising=False)
-    monkeypatch.setattr(resources.sys, "platform", "win32")
-    assert resources.peak_memory() == 123456
+    monkeypatch.setattr(environment.sys, "platform", "win32")
+    assert environment.peak_memory() == 123456
 
 
 def no_common_drive(*_):

@@ -29,8 +29,8 @@ def output(tmp_path):
 @pytest.fixture
 def make_converter(library, output):
     """Return a function that makes a converter; the sessions of all are closed at the end."""
-    from meshferry.cli.batch.workers.converting import Converter, ThreadLimitedSession
-    from meshferry.cli.batch.workers.messages import Setup
+    from meshferry.cli.batch.workers.protocol import Setup
+    from meshferry.cli.batch.workers.worker import Converter, ThreadLimitedSession
     from meshferry.cli.conversions.conversion_arguments import add_conversion_arguments, settings_of
 
     made = []
@@ -133,12 +133,12 @@ def test_bad_files_are_told_in_words(make_converter, library, output):
 
 
 def test_large_files_are_not_held_in_memory(make_converter, library, monkeypatch):
-    from meshferry.cli.batch.workers import converting
+    from meshferry.cli.batch.workers import worker
     from meshferry.io_formats.partner_files import FileSet
 
     source = write_mesh(library / "crate.mesh")
-    monkeypatch.setattr(converting, "_LARGE", 10)
-    content, hashed = converting._content_and_hash(FileSet(source), task_of("crate.mesh", "crate.llmesh"))
+    monkeypatch.setattr(worker, "_LARGE", 10)
+    content, hashed = worker._content_and_hash(FileSet(source), task_of("crate.mesh", "crate.llmesh"))
     assert (content, hashed) == (None, digest(source.read_bytes()))
     result = make_converter("llmesh").convert(task_of("crate.mesh", "crate.llmesh"))
     assert result.outputs == ["crate.llmesh"] and result.hash == hashed
@@ -282,8 +282,8 @@ def test_processes_of_the_blender_that_runs_this(library, output):
     """Of the module, and in a real Blender of its own executable."""
     import bpy
     from meshferry.cli.batch.tasks import Status
-    from meshferry.cli.batch.workers.messages import Setup
     from meshferry.cli.batch.workers.pool import Pool
+    from meshferry.cli.batch.workers.protocol import Setup
     from meshferry.cli.conversions.settings import Settings
 
     for number in range(4):
@@ -321,7 +321,7 @@ def test_names_that_are_no_text(make_converter, library, output):
 )
 def test_workers_load_blender_on_different_cores():
     """Two workers on one core would load Blender one after the other."""
-    from meshferry.cli.batch.workers.resources import limited_cores
+    from meshferry.cli.environment import limited_cores
 
     usual = os.sched_getaffinity(0)
     chosen = []

@@ -320,12 +320,12 @@ def test_every_real_file_there_and_back(meshferry, samples, tmp_path):
 @pytest.mark.skipif(sys.platform == "win32", reason="no open file can be removed there")
 @pytest.mark.parametrize("name", ["a.meshy", "a.blend", "a.dae"])
 def test_a_batch_in_the_same_folder_leaves_files_under_way_alone(meshferry, windmill, tmp_path, monkeypatch, name):
-    from meshferry.cli.batch import leftovers
+    from meshferry.cli.batch import output_folder
 
     replace, swept = os.replace, []
 
     def replace_after_sweep(old, new):
-        leftovers.remove_leftovers(tmp_path)
+        output_folder.remove_leftovers(tmp_path)
         swept.append(not os.path.exists(old))
         replace(old, new)
 

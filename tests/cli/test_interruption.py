@@ -90,7 +90,7 @@ def test_a_signal_sent_twice_in_a_row_counts_once():
 def test_ctrl_c_before_the_first_line_of_a_list(monkeypatch):
     """Another program writes the list and has not printed anything yet."""
     from meshferry.cli import interruption
-    from meshferry.cli.batch.sources.choice import read_list
+    from meshferry.cli.batch.sources import read_list
 
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb") as pipe, os.fdopen(writing, "wb") as other:

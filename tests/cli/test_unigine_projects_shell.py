@@ -7,8 +7,8 @@ import courtyard
 import numpy as np
 import pytest
 import unigine_bytes
-from meshferry.cli.batch.workers.converting import Converter
-from meshferry.cli.batch.workers.messages import Setup
+from meshferry.cli.batch.workers.protocol import Setup
+from meshferry.cli.batch.workers.worker import Converter
 from meshferry.cli.conversions import conversion_arguments
 from meshferry.cli.conversions.blend_files import BlendSession
 from unigine_projects import guid, material, mesh_node, runtime_path, write_project

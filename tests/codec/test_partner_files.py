@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import toy_format
-from meshferry.cli.batch import planning
+from meshferry.cli.batch import plan as batch_plan
 from meshferry.cli.batch.plan import PlanHead
 from meshferry.cli.batch.tasks import SourceFile
 from meshferry.cli.conversions.convert_plan import plan_conversions
@@ -149,11 +149,11 @@ def test_a_batch_has_one_task_for_a_set_and_notices_changes_of_its_partners(
         for path, found in zip(paths, status, strict=True)
     ]
     for given in (sources, sources[::-1]):
-        plan = planning.make_plan(given, tmp_path / "out", PlanHead(Settings("blend"), "1"))
+        plan = batch_plan.make_plan(given, tmp_path / "out", PlanHead(Settings("blend"), "1"))
         tasks = {task.path: task for task in plan.tasks()}
         assert sorted(tasks) == ["a.toy", "b_LOD1.toy", "lamp.mesh"]
         assert plan.count == 3
         assert tasks["a.toy"].size == status[0].st_size + status[1].st_size
         assert tasks["a.toy"].modified == max(found.st_mtime_ns for found in status[:2])
     monkeypatch.setattr(Settings, "read_options", OFF)
-    assert planning.make_plan(sources, tmp_path / "out", PlanHead(Settings("blend"), "1")).count == 4
+    assert batch_plan.make_plan(sources, tmp_path / "out", PlanHead(Settings("blend"), "1")).count == 4

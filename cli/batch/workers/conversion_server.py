@@ -17,7 +17,7 @@ from ...conversions.convert_plan import ConversionJob
 from ...conversions.scene_writing import Outcome
 from ...conversions.settings import ConversionContext, FileNames
 from ...reporting import cause
-from . import conversion_messages, messages
+from . import conversion_messages, protocol
 from .conversion_messages import BEGIN, CLAIM, END, INTERRUPTED, IS_TAKEN, OF_PART, REPORT, RunSetup
 
 Call = Callable[..., Any]
@@ -84,7 +84,7 @@ class ConversionServer:
 
 
 def _call(name: str, *arguments: Any) -> bytes:
-    return messages.encode({"call": name, "arguments": arguments})
+    return protocol.encode({"call": name, "arguments": arguments})
 
 
 class _NamesOfDriver(FileNames):

@@ -18,7 +18,7 @@ from ...conversions.convert_plan import ConversionJob
 from ...conversions.scene_writing import ANOTHER_FAILED, Outcome
 from ...reporting import printable
 from . import conversion_messages as calls
-from . import messages
+from . import protocol
 from .conversion_messages import RunSetup
 from .worker_process import WorkerProcess, remove_abandoned_folders, worker_command
 
@@ -46,7 +46,7 @@ class ConversionWorker:
 
     def __init__(self, conversion: Conversion, *, several: bool, shows_log: bool = False) -> None:
         setup = RunSetup(conversion.settings, several, sys.path)
-        self._setup = messages.encode({"run": asdict(setup)})
+        self._setup = protocol.encode({"run": asdict(setup)})
         self._names = conversion.context.names
         self._conversion = conversion
         self._clips = conversion.clips
@@ -123,7 +123,7 @@ class ConversionWorker:
             The process has ended during the job.
         """
         self._source = None
-        process.send(messages.encode({"job": calls.encode_job(job), "clips": self._clips.state()}))
+        process.send(protocol.encode({"job": calls.encode_job(job), "clips": self._clips.state()}))
         while (message := self._receive(process)) is not None:
             name, arguments = message["call"], message["arguments"]
             if name == calls.INTERRUPTED:
@@ -134,7 +134,7 @@ class ConversionWorker:
                 return
             if name == calls.REPORT:
                 yield calls.parse_outcome(*arguments)
-            process.send(messages.encode({"value": self._value(name, arguments)}))
+            process.send(protocol.encode({"value": self._value(name, arguments)}))
         self._end()
         raise WorkerDiedError("{} ({})", process.describe_end(), self._versions)
 

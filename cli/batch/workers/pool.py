@@ -16,11 +16,10 @@ from dataclasses import asdict
 
 from ....io_formats.core.errors import MeshferryError, MissingLibraryError
 from ... import interruption
-from ..settings import RECYCLE_AFTER
-from ..tasks import LoadedTask, Result, Status
-from . import messages
-from .messages import Setup
-from .resources import threads_for
+from ...environment import threads_for
+from ..tasks import RECYCLE_AFTER, LoadedTask, Result, Status
+from . import protocol
+from .protocol import Setup
 from .worker_process import WorkerProcess, remove_abandoned_folders, worker_command
 
 _START_LIMIT = 300.0
@@ -197,14 +196,14 @@ class _Worker:
             if process is None:
                 process, done = self._start(), 0
             if not is_sent:
-                process.send(messages.encode_task(present))
+                process.send(protocol.encode_task(present))
             following = self._next_ahead()
             done += 1
             is_last = bool(span) and done % span == 0
             # A task with content is not sent in advance: a hanging process does not read it, so sending would block.
             is_sent = following is not None and following.content is None and not is_last
             if following is not None and is_sent:
-                process.send(messages.encode_task(following))
+                process.send(protocol.encode_task(following))
             self._pool.results.put(self._result_of(present, process))
             is_sent = is_sent and self._process is process
             if is_last and self._process is process and self._memory > self._first_memory + _GROWTH:
@@ -236,7 +235,7 @@ class _Worker:
             self._watched = (None, math.inf)
             if message is not None:
                 self._memory = message.pop("memory")
-                return messages.parse_result(message, loaded, attempt)
+                return protocol.parse_result(message, loaded, attempt)
             seconds = time.monotonic() - began
             self._process = None
             process.end(_EXIT_LIMIT)
@@ -248,7 +247,7 @@ class _Worker:
             if attempt == _ATTEMPTS or self._is_stopped:
                 break
             process = self._start()
-            process.send(messages.encode_task(loaded))
+            process.send(protocol.encode_task(loaded))
         return Result(loaded.task, status, error=error, seconds=seconds, attempts=attempt, kind=loaded.kind)
 
     def _start(self) -> WorkerProcess:
@@ -256,7 +255,7 @@ class _Worker:
         for _ in range(_STARTS):
             process = self._process = self._pool.new_process()
             self._watched = (process, time.monotonic() + _START_LIMIT)
-            message = process.prepare(messages.encode(asdict(self._pool.setup)))
+            message = process.prepare(protocol.encode(asdict(self._pool.setup)))
             self._watched = (None, math.inf)
             if self._late is process:
                 raise MeshferryError("A worker did not start within {:g} seconds", _START_LIMIT)

@@ -19,7 +19,7 @@ from ....io_formats.core.errors import MeshferryError, refusal
 from ....io_formats.disk.atomic_write import remove_folder
 from ... import convert
 from ...reporting import one_line
-from . import messages
+from . import protocol
 
 _SCRIPT = Path(convert.__file__).resolve()
 """Script that finds the package and its libraries if they are not in the path of this Python or Blender."""
@@ -109,7 +109,7 @@ class WorkerProcess:
         self._output: Any = self._process.stdout
         self._token = secrets.token_hex(16)
         hello = {"token": self._token, "threads": threads, "number": number}
-        self.send(messages.encode(hello))
+        self.send(protocol.encode(hello))
 
     @property
     def is_running(self) -> bool:
@@ -130,7 +130,7 @@ class WorkerProcess:
     def receive(self) -> dict[str, Any] | None:
         """Wait for a message; return its header, or None if the process has ended."""
         with contextlib.suppress(OSError, ValueError, EOFError):
-            return messages.read(self._output)[0]
+            return protocol.read(self._output)[0]
         return None
 
     def send(self, message: bytes) -> None:
@@ -141,11 +141,11 @@ class WorkerProcess:
 
     def stop(self) -> None:
         """Request the process to end after its present task."""
-        self.send(messages.encode({"stop": True}))
+        self.send(protocol.encode({"stop": True}))
 
     def interrupt(self) -> None:
         """Forward a termination request to a worker of ``convert``."""
-        self.send(messages.encode({"interrupt": True}))
+        self.send(protocol.encode({"interrupt": True}))
 
     def kill(self) -> None:
         """Kill the process and all its child processes."""

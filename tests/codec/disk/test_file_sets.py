@@ -14,7 +14,7 @@ from pathlib import Path
 
 import oracle
 import pytest
-from meshferry.cli.batch import leftovers
+from meshferry.cli.batch import output_folder
 from meshferry.io_formats.core.errors import ExportError
 from meshferry.io_formats.core.format import OutputFile
 from meshferry.io_formats.disk import file_sets
@@ -567,7 +567,7 @@ def test_a_folder_without_a_plan_of_this_version_is_left_alone(tmp_path: Path, k
         (folder / "meshferry-plan.json").symlink_to(plan)
     os.utime(folder, (0, 0))
     if is_removed_by == "batch":
-        leftovers.remove_leftovers(tmp_path)
+        output_folder.remove_leftovers(tmp_path)
     else:
         assert file_sets.write_outputs(tmp_path / "hut.dae", outputs(b"one")) == []
     assert (folder / "0").read_bytes() == b"content"

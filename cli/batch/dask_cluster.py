@@ -21,14 +21,13 @@ from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import Any
 
-from ....io_formats.core.errors import MeshferryError, MissingLibraryError
-from ... import environment, interruption
-from ...reporting import one_line
-from .. import journal
-from ..settings import BatchSettings
-from ..tasks import LoadedTask, Result, Status, Task
-from ..workers.worker_process import death
-from .shard_command import WITH_PARENT, journals_of, shard_options, worker_command
+from ...io_formats.core.errors import MeshferryError, MissingLibraryError
+from .. import environment, interruption
+from ..reporting import one_line
+from . import state
+from .shard import WITH_PARENT, journals_of, shard_options, worker_command
+from .tasks import BatchSettings, LoadedTask, Result, Status, Task
+from .workers.worker_process import death
 
 LONGEST_SHARD = 200
 """Maximum number of files in a shard: the loss if a machine fails. Converting them takes much longer than a start."""
@@ -190,8 +189,8 @@ class DaskPool:
             reason = self._reason(problem)
             lines = []
             with contextlib.suppress(OSError):
-                lines = [line for path in self._journals(shard) for line in journal.read_lines(path)]
-        entries = {entry.target: entry for entry in journal.entries_of(lines)}
+                lines = [line for path in self._journals(shard) for line in state.read_lines(path)]
+        entries = {entry.target: entry for entry in state.entries_of(lines)}
         for task in shard:
             entry = entries.get(task.target)
             yield entry.to_result(task) if entry is not None else Result(task, Status.CRASHED, error=reason)

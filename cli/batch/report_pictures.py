@@ -14,19 +14,19 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from ....blender_data.importing.import_options import ImportOptions
-from ....blender_data.steps import without_collection
-from ....io_formats import api
-from ....io_formats.core.errors import ExportError, MissingLibraryError
-from ....io_formats.core.scene import Scene
-from ....io_formats.disk.atomic_write import make_folder, replace_file
-from ....io_formats.disk.special_files import is_link, open_regular
-from ....io_formats.projects import Projects
-from ...conversions import blender_exchange, blender_formats
-from ...conversions.blend_files import BlendSession, CannotDrawError
-from ...conversions.blender_formats import BlenderFormat, on_disk
-from ...conversions.settings import Settings
-from ..tasks import CANNOT_DRAW, PICTURES_FOLDER, STATE_FOLDER, Result, Status
+from ...blender_data.importing.import_options import ImportOptions
+from ...blender_data.steps import without_collection
+from ...io_formats import api
+from ...io_formats.core.errors import ExportError, MissingLibraryError
+from ...io_formats.core.scene import Scene
+from ...io_formats.disk.atomic_write import make_folder, replace_file
+from ...io_formats.disk.special_files import is_link, open_regular
+from ...io_formats.projects import Projects
+from ..conversions import blender_exchange, blender_formats
+from ..conversions.blend_files import BlendSession, CannotDrawError
+from ..conversions.blender_formats import BlenderFormat, on_disk
+from ..conversions.settings import Settings
+from .tasks import CANNOT_DRAW, PICTURES_FOLDER, STATE_FOLDER, Result, Status
 
 SIZE = 128
 """Width and height in pixels."""
@@ -177,7 +177,7 @@ def _import(session: BlendSession, scene: Scene, source: Path, settings: Setting
 
 def _draw(session: BlendSession) -> bytes:
     """Draw the objects of the open file: their surfaces, or their edges and points if the surfaces are not visible."""
-    picture_scene: Any = importlib.import_module("....blender_data.pictures.picture_scene", __package__)
+    picture_scene: Any = importlib.import_module("...blender_data.pictures", __package__)
     context = session.load_for_changes().context
     # Objects of disabled collections are drawn only if there are no others.
     objects = list(context.view_layer.objects) or list(context.scene.objects)

@@ -1,21 +1,34 @@
-"""The catalogs of an asset library: one for each folder of a batch's output.
+"""Other files in an output folder: the catalogs of an asset library, and temporary files of killed runs.
 
 They are in the text file ``blender_assets.cats.txt`` in the output folder, which Blender reads with the library. Lines
 that the file has already stay as they are, so the user may rename catalogs in Blender: an entry is found by its UUID,
 which follows from the folder's path alone. Worker processes and other machines therefore need not read the file.
+
+All writers write to a temporary file beside the target, with :data:`OWN_MARK` in its name, and rename it
+(``atomic_write``, ``file_sets``, ``BlendSession.save``). A file that is being
+written is locked; for a .blend file, there is a lock file.
 """
 
 from __future__ import annotations
 
+import contextlib
+import math
 import os
 import posixpath
+import re
+import stat
+import time
 import uuid
 from collections.abc import Iterable
 from pathlib import Path
 
 from ...io_formats.core.errors import MeshferryError, refusal
-from ...io_formats.disk.atomic_write import replace_file
+from ...io_formats.disk import locks
+from ...io_formats.disk.atomic_write import OWN_TEMPORARY, remove_file, replace_file
+from ...io_formats.disk.file_sets import remove_abandoned
 from ...io_formats.disk.special_files import open_regular
+from ..inputs import walk
+from .tasks import SHARDS_FOLDER, STATE_FOLDER
 
 FILE = "blender_assets.cats.txt"
 _NAMESPACE = uuid.UUID("5a3a4f6e-0d0c-4d6b-9f62-0f3b6f1f6a5e")
@@ -74,3 +87,41 @@ def _entry(folder: str) -> str:
     cleaned = _as_text("".join("-" if letter == ":" or not letter.isprintable() else letter for letter in folder))
     simple = cleaned.replace("/", "-").encode()[-_LONGEST_NAME:].decode("utf-8", "ignore")
     return f"{cleaned}:{simple}"
+
+
+_TEMPORARY = re.compile(rf"(?P<lock>{OWN_TEMPORARY})(\.[a-z0-9]+@?)?")
+"""Names of temporary files; Blender appends ``@`` to the name of an unfinished file."""
+_SHARED_AGE = 3600.0
+"""Age in seconds above which no machine is still writing to a temporary file."""
+
+
+def remove_leftovers(output: Path) -> None:
+    """Remove temporary files and folders of killed runs below the output folder.
+
+    The caller holds the lock of the state. If other machines may be running shards, only old files are removed.
+    """
+    is_shared = any((output / STATE_FOLDER / SHARDS_FOLDER).glob("*.jsonl"))
+    newest = time.time() - _SHARED_AGE if is_shared else math.inf
+    for folder, folders, files in walk(str(output), lambda _problem: None):  # nothing was written to unreadable folders
+        for name in [*folders, *files]:
+            if match := _TEMPORARY.fullmatch(name):
+                path = Path(folder, name)
+                with contextlib.suppress(OSError):
+                    info = path.lstat()
+                    if info.st_mtime > newest:
+                        continue
+                    if stat.S_ISDIR(info.st_mode):
+                        remove_abandoned(path)
+                    elif stat.S_ISREG(info.st_mode):  # links and FIFOs with such a name belong to another program
+                        _remove_unlocked(path, path.with_name(match["lock"]))
+
+
+def _remove_unlocked(path: Path, lock_path: Path) -> None:
+    """Remove a temporary file and its lock file unless a living process has locked it."""
+    held = locks.hold(lock_path)
+    if held is not None:
+        try:
+            if path != lock_path:
+                remove_file(path)
+        finally:
+            locks.remove(lock_path, held)

@@ -1,4 +1,4 @@
-"""Messages between driver and worker: a JSON header on one line, then the content of a file if the header has its size.
+"""Messages between driver and worker: a JSON header on one line, then a file's content if the header has its size.
 
 JSON instead of pickle: a message cannot execute code in the other process.
 """
@@ -13,8 +13,7 @@ from typing import Any, BinaryIO
 from ....io_formats.core.messages import Message, distinct
 from ...conversions.settings import Settings
 from ...reporting import plain
-from ..settings import TIME_LIMIT
-from ..tasks import SHARED_VALUES, LoadedTask, Result, Status, Task, TaskKind
+from ..tasks import SHARED_VALUES, TIME_LIMIT, LoadedTask, Result, Status, Task, TaskKind
 
 _SIZE = "content_size"
 _to_json = json.JSONEncoder(separators=(",", ":"), default=plain).encode

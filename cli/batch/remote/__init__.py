@@ -1,1 +1,0 @@
-"""Batches on several machines: dask clusters."""

@@ -1,1 +1,0 @@
-"""Sources of a batch: files in folders, lists and archives."""
