@@ -16,7 +16,7 @@ from .conversions.conversion_arguments import add_conversion_arguments, require_
 from .conversions.convert_plan import known_kind, output_folder
 from .conversions.settings import Settings, option_tables
 from .option_arguments import number, require_usable_paths
-from .reporting import Reporter
+from .output import Reporter
 
 _DESCRIPTION = f"""\
 Convert all files below folders or in a list, on all cores.

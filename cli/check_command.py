@@ -10,9 +10,9 @@ from typing import Any
 from ..io_formats import api
 from ..io_formats.core.messages import Kind, Message, counted, distinct, errors_of, warnings_of
 from ..io_formats.registry import FORMATS
-from .examined_files import add_file_arguments, examine_files, open_projects
+from .inspect_command import add_file_arguments, examine_files, open_projects
 from .option_arguments import OptionTable, format_table, preferred_options
-from .reporting import Reporter, printable
+from .output import Reporter, printable
 
 
 def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:

@@ -23,7 +23,7 @@ from .conversions.convert_plan import ConversionPlan, plan_conversions
 from .conversions.scene_writing import Outcome
 from .conversions.settings import ConversionContext, FileNames, option_tables
 from .option_arguments import require_usable_paths
-from .reporting import Reporter, printable, summary, warnings_entry
+from .output import Reporter, printable, summary, warnings_entry
 
 if TYPE_CHECKING:
     from .batch.workers.conversion_worker import ConversionWorker

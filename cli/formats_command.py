@@ -11,7 +11,7 @@ from ..io_formats.core.format import Format
 from ..io_formats.core.messages import counted
 from ..io_formats.registry import FORMATS
 from .conversions.blender_formats import BLENDER_FORMATS, BlenderFormat
-from .reporting import Reporter
+from .output import Reporter
 
 _NAMES = {
     "normals": "normals",

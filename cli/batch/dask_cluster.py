@@ -23,7 +23,7 @@ from typing import Any
 
 from ...io_formats.core.errors import MeshferryError, MissingLibraryError
 from .. import environment, interruption
-from ..reporting import one_line
+from ..output import one_line
 from . import state
 from .shard import WITH_PARENT, journals_of, shard_options, worker_command
 from .tasks import BatchSettings, LoadedTask, Result, Status, Task

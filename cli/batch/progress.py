@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from ...io_formats.core.errors import MeshferryError
 from ...io_formats.core.messages import counted
 from .. import interruption
-from ..reporting import Reporter, warnings_entry
+from ..output import Reporter, warnings_entry
 from .plan import Plan
 from .tasks import Result, Task, TaskKind
 

@@ -24,7 +24,7 @@ from ...io_formats.core.errors import ExportError, refusal
 from ...io_formats.core.messages import counted, summed_up
 from ...io_formats.disk.atomic_write import make_folder, remove_file, replace_file
 from ...io_formats.disk.special_files import open_regular
-from ..reporting import printable
+from ..output import printable
 from .progress import time_text
 from .report_pictures import read_picture
 from .tasks import Result

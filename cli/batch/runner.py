@@ -25,7 +25,7 @@ from ..conversions.convert_plan import known_kind, refuse_same_kind, searched
 from ..conversions.settings import Settings
 from ..environment import available_cores
 from ..inputs import BLEND
-from ..reporting import Reporter, cause, error_cause, printable
+from ..output import Reporter, cause, error_cause, printable
 from . import plan as batch_plan
 from .output_folder import remove_leftovers, write_catalogs
 from .plan import Plan, PlanHead, PlannedNames

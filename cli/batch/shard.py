@@ -25,7 +25,7 @@ from ...io_formats.core.errors import MeshferryError, MissingLibraryError, refus
 from ...io_formats.core.messages import counted
 from ...io_formats.disk import locks
 from .. import environment
-from ..reporting import Reporter
+from ..output import Reporter
 from . import state
 from .plan import Plan
 from .progress import Progress

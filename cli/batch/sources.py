@@ -29,7 +29,7 @@ from ...io_formats.disk.file_names import file_name
 from ...io_formats.disk.special_files import read_special, special_kind
 from ...io_formats.second_life.opensim import container as opensim_container
 from .. import inputs, interruption
-from ..reporting import cause, shortened
+from ..output import cause, shortened
 from .tasks import STATE_FOLDER, SourceChoice, SourceFile
 
 EXTENSIONS = (".oar", ".iar")

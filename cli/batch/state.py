@@ -29,7 +29,7 @@ from ...io_formats.disk import locks
 from ...io_formats.disk.atomic_write import remove_file, replace_file
 from ...io_formats.disk.special_files import is_link, open_regular, special_kind
 from .. import environment
-from ..reporting import warnings_entry
+from ..output import warnings_entry
 from .plan import Plan
 from .tasks import JOURNAL_FILE, PLAN_FILE, SHARDS_FOLDER, SHARED_VALUES, STATE_FOLDER, Result, Status, Task
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...io_formats.core.messages import counted
-from ..reporting import printable
+from ..output import printable
 from .progress import rate_text, time_text
 from .tasks import Result, Status
 

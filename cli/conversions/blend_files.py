@@ -36,7 +36,7 @@ from ...io_formats.disk.atomic_write import real_place, remove_file, rename_over
 from ...io_formats.disk.reach import Reach
 from ...io_formats.disk.special_files import require_regular
 from .. import interruption
-from ..reporting import one_line
+from ..output import one_line
 
 if TYPE_CHECKING:
     from ...io_formats.core.scene import Scene

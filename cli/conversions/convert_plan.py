@@ -18,7 +18,7 @@ from ...io_formats.disk.file_names import PathTable, is_device
 from ...io_formats.partner_files import FileSet, file_sets
 from .. import inputs
 from ..inputs import InputFile, Warn
-from ..reporting import shortened
+from ..output import shortened
 from . import blender_formats
 from .blender_formats import BlenderFormat
 from .settings import Settings

@@ -8,7 +8,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from meshferry.cli.batch import options_file, sources
+from meshferry.cli import main
+from meshferry.cli.batch import sources
 from meshferry.io_formats.core.errors import MeshferryError
 
 
@@ -42,7 +43,7 @@ match = ["*.mesh", "-x*"]
 def test_options_out_of_a_file(tmp_path: Path, language: str) -> None:
     path = tmp_path / f"options.{language}"
     path.write_text(TOML if language == "toml" else json.dumps(tomllib.loads(TOML)), encoding="utf-8")
-    given = options_file.read_options_file(path, parser())
+    given = main.read_options_file(path, parser())
     found, more = parser().parse_known_args([*given, "more", "--to", "glb", "--match", "z"])
     assert found.paths == ["models", "a b", "\0-o", "\0--to=glb"]
     assert more == ["more"]
@@ -71,7 +72,7 @@ def test_options_that_are_none(tmp_path: Path, text: str, refusal: str) -> None:
     path = tmp_path / "options.toml"
     path.write_text(text, encoding="utf-8", errors="surrogateescape")
     with pytest.raises(MeshferryError) as caught:
-        options_file.read_options_file(path, parser())
+        main.read_options_file(path, parser())
     assert str(caught.value).startswith(f"{path}: {refusal}") and "mean 'options'" not in str(caught.value)
     with pytest.raises(MeshferryError, match="cannot be read"):
-        options_file.read_options_file(tmp_path / "nowhere.toml", parser())
+        main.read_options_file(tmp_path / "nowhere.toml", parser())

@@ -15,7 +15,7 @@ from meshferry.cli.batch.progress import Progress
 from meshferry.cli.batch.runner import make_plan
 from meshferry.cli.batch.tasks import BatchSettings, SourceChoice
 from meshferry.cli.conversions.settings import Settings
-from meshferry.cli.reporting import Reporter
+from meshferry.cli.output import Reporter
 from meshferry.io_formats.core.errors import MeshferryError
 from meshferry.io_formats.disk import locks
 

@@ -175,7 +175,7 @@ def test_real_files_have_the_facts_that_others_counted(meshferry, samples):
 
 
 def test_a_name_never_breaks_the_line_that_tells_of_it(capsys):
-    from meshferry.cli.reporting import Reporter
+    from meshferry.cli.output import Reporter
     from meshferry.io_formats.core.errors import MeshferryError
 
     Reporter().fail("a\nb\x1b[2Jc.mesh", MeshferryError("It is\nbroken"))

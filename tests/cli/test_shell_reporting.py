@@ -41,7 +41,7 @@ def test_no_character_of_a_name_acts(meshferry, windmill, tmp_path, monkeypatch,
 
 
 def test_line_breaks_in_messages_are_escaped():
-    from meshferry.cli.reporting import cause
+    from meshferry.cli.output import cause
     from meshferry.io_formats.core.errors import ExportError, FormatError
 
     assert cause(FormatError("bone 'a\nb\r\u2028' is twice there", item="x\ny")) == (
@@ -64,7 +64,7 @@ def test_a_line_break_in_the_name_of_a_bone_is_shown(meshferry, tmp_path):
 def test_what_blender_prints_is_escaped_and_marked_as_its_output(capfd):
     from meshferry.cli.conversions.scene_writing import Outcome
     from meshferry.cli.convert_command import _with_blender_errors
-    from meshferry.cli.reporting import Reporter
+    from meshferry.cli.output import Reporter
 
     def convert():
         for name in (b"a", b"b"):

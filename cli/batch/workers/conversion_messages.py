@@ -14,7 +14,7 @@ from ...conversions.blender_formats import BlenderFormat
 from ...conversions.convert_plan import ConversionJob, known_kind
 from ...conversions.scene_writing import Outcome
 from ...conversions.settings import Settings
-from ...reporting import cause
+from ...output import cause
 
 BEGIN, CLAIM, END, INTERRUPTED, IS_TAKEN, OF_PART, REPORT = (
     *("begin", "claim", "end", "interrupted", "is_taken", "of_part", "report"),

@@ -16,7 +16,7 @@ from ...conversions.conversion import Conversion
 from ...conversions.convert_plan import ConversionJob
 from ...conversions.scene_writing import Outcome
 from ...conversions.settings import ConversionContext, FileNames
-from ...reporting import cause
+from ...output import cause
 from . import conversion_messages, protocol
 from .conversion_messages import BEGIN, CLAIM, END, INTERRUPTED, IS_TAKEN, OF_PART, REPORT, RunSetup
 

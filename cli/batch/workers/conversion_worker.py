@@ -16,7 +16,7 @@ from ... import interruption
 from ...conversions.conversion import Conversion
 from ...conversions.convert_plan import ConversionJob
 from ...conversions.scene_writing import ANOTHER_FAILED, Outcome
-from ...reporting import printable
+from ...output import printable
 from . import conversion_messages as calls
 from . import protocol
 from .conversion_messages import RunSetup

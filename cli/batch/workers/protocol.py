@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 from ....io_formats.core.messages import Message, distinct
 from ...conversions.settings import Settings
-from ...reporting import plain
+from ...output import plain
 from ..tasks import SHARED_VALUES, TIME_LIMIT, LoadedTask, Result, Status, Task, TaskKind
 
 _SIZE = "content_size"

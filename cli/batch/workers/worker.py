@@ -43,7 +43,7 @@ from ...conversions.convert_plan import ConversionJob, is_format_name, known_kin
 from ...conversions.settings import ConversionContext, FileNames, Settings
 from ...environment import limited_cores, peak_memory
 from ...inputs import file_key
-from ...reporting import cause, error_cause, make_streams_safe, plain
+from ...output import cause, error_cause, make_streams_safe, plain
 from ..plan import PlannedNames
 from ..tasks import CANNOT_DRAW, DISK_FULL, PROJECTS_FOLDER, STATE_FOLDER, LoadedTask, Result, Status, TaskKind
 from . import protocol

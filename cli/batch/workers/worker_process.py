@@ -18,7 +18,7 @@ from typing import Any
 from ....io_formats.core.errors import MeshferryError, refusal
 from ....io_formats.disk.atomic_write import remove_folder
 from ... import convert
-from ...reporting import one_line
+from ...output import one_line
 from . import protocol
 
 _SCRIPT = Path(convert.__file__).resolve()
