@@ -2,7 +2,7 @@
 
 
 def _modules():
-    from . import last_report, preferences
+    from . import preferences, reports
     from .exporting import clip_choice, export_again, export_on_save, export_refusal
     from .findings import finding_fixes, finding_list, finding_selection
     from .importing import reload_file
@@ -11,7 +11,7 @@ def _modules():
     return (
         preferences,
         clip_choice,
-        last_report,
+        reports,
         export_again,
         export_on_save,
         reload_file,

@@ -1,4 +1,4 @@
-"""Parts of operators and layouts that several features share: conditions of buttons, panels, lists, buttons."""
+"""Parts of operators and layouts that several features share: conditions of buttons, panels, lists, menus."""
 
 from __future__ import annotations
 
@@ -151,3 +151,14 @@ def draw_rest(layout: Any, listed: Sequence[Any], most: int) -> None:
     """Draw how many items of a list are not shown, if it has more than are shown."""
     if len(listed) > most:
         layout.label(text=iface_("and {} more").format(len(listed) - most), translate=False)
+
+
+def selected_collections(context: bpy.types.Context) -> list[Any]:
+    """Return the collections selected in the Outliner; none if there is no Outliner (scripts, background mode)."""
+    return [item for item in getattr(context, "selected_ids", None) or () if isinstance(item, bpy.types.Collection)]
+
+
+def collection_under_pointer(context: bpy.types.Context) -> Any | None:
+    """Return the collection whose context menu is open, or the active one."""
+    item = getattr(context, "id", None)
+    return item if isinstance(item, bpy.types.Collection) else context.collection

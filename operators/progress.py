@@ -15,7 +15,7 @@ import bpy
 from ..blender_data.file_records import SessionFile, session_files, unasked_paths
 from ..blender_data.steps import Step, Steps
 from ..io_formats.core.messages import Text, listed
-from .reporting import inform, refuse
+from .reports import inform, refuse
 from .translations import iface_, rpt_
 
 PATIENCE = 0.5

@@ -28,7 +28,7 @@ from ..layouts import requires
 from ..preferences import is_format_used
 from ..progress import DIALOG_WIDTH, LongWork
 from ..registration import MenuEntry
-from ..reporting import Messages, conclude
+from ..reports import Messages, conclude
 from ..sidebar import draw_wrapped, import_homes_of
 from ..translations import iface_
 from .clips_of_files import clip_files_of, clips_left_out, facts_in, file_clips_of

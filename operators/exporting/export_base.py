@@ -25,7 +25,7 @@ from ...io_formats.core.scene import Scene
 from ...io_formats.disk.file_sets import companions_of, obsolete_files, would_change, write_outputs
 from ..findings.finding_list import keep_findings
 from ..option_properties import option_values, to_export_options, values_for
-from ..reporting import Messages, conclude
+from ..reports import Messages, conclude
 from .clips_of_files import clip_files_of
 from .export_dialog import ExportDialog
 from .export_refusal import show_refusal

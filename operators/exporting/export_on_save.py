@@ -20,10 +20,9 @@ from ...io_formats.disk.rooted_files import is_network_path
 from ...io_formats.registry import by_name
 from ..format_operators import EXPORTERS
 from ..importing.session_projects import session_projects
-from ..last_report import keep_report
 from ..preferences import exports_on_save_enabled
 from ..progress import DIALOG_WIDTH, LongWork
-from ..reporting import Messages, readable, report, warn
+from ..reports import Messages, keep_report, readable, report, warn
 from ..sidebar import draw_wrapped
 from ..translations import iface_, rpt_
 from . import save_queue

@@ -9,7 +9,7 @@ from bpy.props import StringProperty
 from ...blender_data.property_groups.translation_context import CONTEXT
 from ...io_formats.core.messages import counted
 from ..findings.finding_list import draw_list
-from ..reporting import refuse
+from ..reports import refuse
 from ..translations import iface_
 
 _WIDTH = 500

@@ -13,7 +13,7 @@ from ...io_formats.core.errors import ExportError, MeshferryError
 from ...io_formats.core.messages import Text, joined
 from ...io_formats.registry import FORMATS, by_name
 from ..importing.session_projects import session_projects
-from ..reporting import Messages, conclude
+from ..reports import Messages, conclude
 from ..translations import rpt_
 
 

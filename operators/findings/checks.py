@@ -17,7 +17,7 @@ from ...io_formats.core.options import Option
 from ..exporting.export_base import read_blender_scene, without_needless_clips
 from ..layouts import IS_MESH, requires
 from ..option_properties import last_values, values_for
-from ..reporting import Messages, inform, report_lines, warn
+from ..reports import Messages, inform, report_lines, warn
 from ..translations import rpt_
 from .finding_list import keep_findings
 

@@ -18,9 +18,9 @@ from ...io_formats.core.errors import MeshferryError
 from ...io_formats.core.format import Format
 from ...io_formats.core.messages import Fix, Text, listed
 from ...io_formats.registry import by_name
-from ..importing.import_base import leave_edit_mode
 from ..object_tools.object_scale import apply_scale, scale_refusal
-from ..reporting import inform, warn
+from ..reports import inform, warn
+from ..selection import leave_edit_mode
 from ..translations import rpt_
 
 DESCRIPTIONS = {

@@ -10,9 +10,8 @@ from bpy.props import BoolProperty, CollectionProperty, IntProperty, StringPrope
 from ...blender_data.property_groups.translation_context import CONTEXT
 from ...io_formats.core.format import Format
 from ...io_formats.core.messages import Kind, Message
-from ..last_report import MOST_WARNINGS, REPORT_TEXT
 from ..layouts import button
-from ..reporting import readable
+from ..reports import MOST_WARNINGS, REPORT_TEXT, readable
 from ..sidebar import draw_wrapped
 from ..translations import iface_
 from .finding_fixes import refusals

@@ -13,8 +13,8 @@ from ...blender_data.exporting.models.model_objects import named_levels
 from ...blender_data.mesh_data import element_selection, surfaces
 from ...blender_data.names import name_in_file
 from ...io_formats.core.messages import Text
-from ..importing.import_base import enter_pose_mode, leave_edit_mode, select_only
-from ..reporting import inform, warn
+from ..reports import inform, warn
+from ..selection import enter_pose_mode, leave_edit_mode, select_only
 from ..translations import rpt_
 from .finding_fixes import list_of
 from .finding_list import MeshferryFinding

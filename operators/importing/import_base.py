@@ -27,9 +27,9 @@ from ...io_formats.registry import FORMATS
 from ..layouts import path_property, property_column
 from ..option_properties import draw_options, import_table, option_values, preferred_import_values, values_for
 from ..progress import LongWork
-from ..reporting import Messages, conclude, refuse
+from ..reports import Messages, conclude, refuse
+from ..selection import frame_imported, leave_edit_mode, select_only
 from .session_projects import project_steps, reading_steps
-from .view_framing import frame_imported
 
 UNIT = 20
 """Pixels of a unit of the user interface at a resolution scale of 1."""
@@ -301,34 +301,6 @@ def summary_parts(results: Iterable[Any]) -> tuple[str, ...]:
         counted(actions, "action") if actions else "",
         counted(shapes, "body shape") if shapes else "",
     )
-
-
-def leave_edit_mode(context: bpy.types.Context) -> None:
-    """Switch to object mode. Changes in edit mode are applied."""
-    if context.mode != "OBJECT" and bpy.ops.object.mode_set.poll():  # type: ignore[call-arg]  # wrong in the stubs
-        bpy.ops.object.mode_set(mode="OBJECT")
-
-
-def enter_pose_mode() -> None:
-    """Switch the active armature to pose mode, unless it is linked from another file and cannot be posed."""
-    if bpy.ops.object.mode_set.poll():  # type: ignore[call-arg]  # wrong in the stubs
-        bpy.ops.object.mode_set(mode="POSE")
-
-
-def select_only(context: bpy.types.Context, objects: Iterable[Any]) -> None:
-    """Select only these objects and make the first of them active; if none is visible, keep the selection."""
-    layer = context.view_layer
-    # ``layer.objects`` has newly linked objects only after an update. Names are not unique among linked objects.
-    layer.update()
-    known = set(layer.objects)
-    there = [obj for obj in objects if obj in known and obj.visible_get(view_layer=layer)]
-    if not there:
-        return
-    for obj in tuple(layer.objects.selected):
-        obj.select_set(False, view_layer=layer)
-    for obj in there:
-        obj.select_set(True, view_layer=layer)
-    layer.objects.active = there[0]
 
 
 def make_active(context: bpy.types.Context, collection: Any) -> None:

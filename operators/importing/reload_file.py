@@ -25,16 +25,16 @@ from ...io_formats.core.messages import Named, Report, Text, counted, joined, li
 from ...io_formats.partner_files import FileSet, file_set
 from ...io_formats.registry import FORMATS
 from ..exporting import export_again, export_on_save
-from ..last_report import draw_report
 from ..layouts import Sidebar, path_property, requires
 from ..option_properties import values_for
 from ..preferences import is_format_used
 from ..progress import DIALOG_WIDTH, LongWork
 from ..registration import MenuEntry
-from ..reporting import Messages, conclude, refuse
+from ..reports import Messages, conclude, draw_report, refuse
+from ..selection import leave_edit_mode
 from ..sidebar import draw_wrapped, import_homes_of, origins_of
 from ..translations import iface_, rpt_
-from .import_base import PARTNERS, ImportArmatures, import_file, leave_edit_mode, summary_parts
+from .import_base import PARTNERS, ImportArmatures, import_file, summary_parts
 
 MOST_OBJECTS, MOST_EDITS = 8, 6
 """Numbers of objects, and of edits of each, that the confirmation dialog lists."""

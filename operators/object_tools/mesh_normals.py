@@ -12,7 +12,7 @@ import numpy as np
 from ...blender_data import compat
 from ...io_formats.core.messages import counted
 from ..layouts import IN_OBJECT_MODE, requires
-from ..reporting import inform, warn
+from ..reports import inform, warn
 
 FREE_NORMALS = "custom_normal"
 

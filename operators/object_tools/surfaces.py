@@ -8,7 +8,7 @@ from ...blender_data.mesh_data.surfaces import matched, slotless, written
 from ...blender_data.names import name_in_file
 from ...io_formats.core.messages import Text, counted, joined
 from ..layouts import IS_EDITABLE, IS_MESH, requires
-from ..reporting import inform
+from ..reports import inform
 
 NEW_SURFACE = "surface"
 """Name of a surface without material."""

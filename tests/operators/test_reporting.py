@@ -10,13 +10,13 @@ PARTS = ("3 objects", "12,804 triangles")
 
 
 def _messages():
-    from meshferry.operators.reporting import Messages
+    from meshferry.operators.reports import Messages
 
     return Messages()
 
 
 def _conclude(listener, messages, parts=PARTS):
-    from meshferry.operators.reporting import conclude
+    from meshferry.operators.reports import conclude
 
     return conclude(listener, messages, parts, "Imported")
 
@@ -96,7 +96,7 @@ def test_nothing_succeeds(clean_blender, listener, count):
 
 
 def test_a_crowd_of_warnings_goes_into_a_text(clean_blender, listener):
-    from meshferry.operators.last_report import MOST_WARNINGS, REPORT_TEXT
+    from meshferry.operators.reports import MOST_WARNINGS, REPORT_TEXT
 
     messages = _messages()
     _succeed(messages, "mill.timbermesh", *(f"warning {number}" for number in range(50)))
@@ -115,7 +115,7 @@ def test_few_warnings_leave_no_text(clean_blender, listener):
 
 
 def test_unexpected_trouble_names_versions_and_hides_the_home(clean_blender, listener, monkeypatch, capsys):
-    from meshferry.operators.reporting import RAISE_SWITCH, addon_version
+    from meshferry.operators.reports import RAISE_SWITCH, addon_version
 
     monkeypatch.delenv(RAISE_SWITCH, raising=False)
     messages = _messages()
@@ -132,7 +132,7 @@ def test_unexpected_trouble_names_versions_and_hides_the_home(clean_blender, lis
 
 
 def test_unexpected_trouble_is_raised_when_asked(clean_blender, monkeypatch):
-    from meshferry.operators.reporting import RAISE_SWITCH
+    from meshferry.operators.reports import RAISE_SWITCH
 
     monkeypatch.setenv(RAISE_SWITCH, "1")
     messages = _messages()
@@ -149,7 +149,7 @@ def test_unexpected_trouble_is_raised_when_asked(clean_blender, monkeypatch):
     ],
 )
 def test_masking_the_home(clean_blender, text, masked):
-    from meshferry.operators import reporting
+    from meshferry.operators import reports
 
     home = str(Path.home())
-    assert reporting.readable(text.format(home=home)) == masked.format(home=home)
+    assert reports.readable(text.format(home=home)) == masked.format(home=home)

@@ -353,7 +353,7 @@ def test_without_an_active_object_every_format_exports_the_collection(lodge, cle
 
 
 def test_the_last_report_has_all_lines(clean_blender):
-    from meshferry.operators.reporting import Messages, conclude
+    from meshferry.operators.reports import Messages, conclude
 
     bpy = clean_blender
     kept = bpy.context.window_manager.meshferry_report
@@ -369,17 +369,17 @@ def test_the_last_report_has_all_lines(clean_blender):
 
 
 def test_a_long_report_names_the_text_with_the_rest(clean_blender, monkeypatch):
-    from meshferry.operators import last_report
-    from meshferry.operators.reporting import Messages, conclude
+    from meshferry.operators import reports
+    from meshferry.operators.reports import Messages, conclude
 
     bpy = clean_blender
     warnings = {f"warning {number}": ["a"] for number in range(25)}
     conclude(SimpleNamespace(report=lambda *_: None), Messages(done=["a"], warnings=warnings), [], "Imported")
     drawn = []
-    monkeypatch.setattr(last_report, "draw_wrapped", lambda _layout, _context, text, _icon: drawn.append(text))
+    monkeypatch.setattr(reports, "draw_wrapped", lambda _layout, _context, text, _icon: drawn.append(text))
     layout = MagicMock()
     layout.panel.return_value = (layout, layout)
-    last_report.draw_report(layout, bpy.context)
+    reports.draw_report(layout, bpy.context)
     assert len(drawn) == 22 and drawn[-1] == "and 5 more in the Info editor or the text 'Meshferry Report'"
     assert "warning 24" in bpy.data.texts["Meshferry Report"].as_string()
 

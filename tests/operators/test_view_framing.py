@@ -20,7 +20,7 @@ pytestmark = pytest.mark.needs_bpy
     ],
 )
 def test_the_clip_range_holds_what_is_framed(clean_blender, start, end, distance, expected):
-    from meshferry.operators.importing.view_framing import clip_range_for
+    from meshferry.operators.selection import clip_range_for
 
     assert clip_range_for(start, end, distance) == pytest.approx(expected)
 
@@ -42,12 +42,12 @@ def _context(here, *others, area=None):
 @pytest.fixture
 def in_window(clean_blender, monkeypatch):
     """Let the tested module take this Blender for one with a window; yield the areas that are framed."""
-    from meshferry.operators.importing import view_framing
+    from meshferry.operators import selection
 
     framed = []
     app = SimpleNamespace(background=False)
-    monkeypatch.setattr(view_framing, "bpy", SimpleNamespace(app=app))
-    monkeypatch.setattr(view_framing.View, "frame", lambda view, *, only_selected: framed.append(view.area))
+    monkeypatch.setattr(selection, "bpy", SimpleNamespace(app=app))
+    monkeypatch.setattr(selection.View, "frame", lambda view, *, only_selected: framed.append(view.area))
     return framed
 
 
@@ -56,7 +56,7 @@ HIDDEN = SimpleNamespace(select_get=lambda: False, visible_get=lambda: False)
 
 
 def test_the_view_of_the_drop_is_framed_or_else_the_largest(in_window):
-    from meshferry.operators.importing.view_framing import frame_imported
+    from meshferry.operators.selection import frame_imported
 
     small, large, larger = _area(), _area(width=200), _area(width=300)
     outliner = SimpleNamespace(type="OUTLINER", width=900, height=900)
@@ -77,7 +77,7 @@ def test_the_view_of_the_drop_is_framed_or_else_the_largest(in_window):
     ids=["camera", "local", "object", "cursor"],
 )
 def test_views_that_show_something_on_purpose_stay(in_window, area):
-    from meshferry.operators.importing.view_framing import frame_imported
+    from meshferry.operators.selection import frame_imported
 
     frame_imported(_context([area], area=area), [SHOWN])
     assert not in_window
@@ -87,7 +87,7 @@ def test_views_that_show_something_on_purpose_stay(in_window, area):
 
 
 def test_windows_with_another_scene_stay(in_window):
-    from meshferry.operators.importing.view_framing import frame_imported
+    from meshferry.operators.selection import frame_imported
 
     elsewhere, here = _area(width=300), _area()
     context = _context([_area(perspective="CAMERA")], [elsewhere], [here])
@@ -97,19 +97,19 @@ def test_windows_with_another_scene_stay(in_window):
 
 
 def test_nothing_is_framed_if_it_is_hidden_unwanted_or_without_a_window(in_window, monkeypatch):
-    from meshferry.operators.importing import view_framing
+    from meshferry.operators import selection
 
     context = _context([_area()])
-    view_framing.frame_imported(context, [])
-    view_framing.frame_imported(context, [HIDDEN])
+    selection.frame_imported(context, [])
+    selection.frame_imported(context, [HIDDEN])
     context.mode = "POSE"
-    view_framing.frame_imported(context, [SHOWN])
+    selection.frame_imported(context, [SHOWN])
     context.mode = "OBJECT"
     with monkeypatch.context() as patch:
-        patch.setattr(view_framing, "frames_imported", lambda: False)
-        view_framing.frame_imported(context, [SHOWN])
-    view_framing.bpy.app.background = True
-    view_framing.frame_imported(context, [SHOWN])
+        patch.setattr(selection, "frames_imported", lambda: False)
+        selection.frame_imported(context, [SHOWN])
+    selection.bpy.app.background = True
+    selection.frame_imported(context, [SHOWN])
     assert not in_window
 
 

@@ -15,7 +15,7 @@ from ....io_formats.second_life.animation.format import SECOND_LIFE_ANIMATION
 from ...exporting.clip_export import active_action, rig_of
 from ...findings.finding_list import draw_findings
 from ...layouts import button, draw_rest, property_column, requires
-from ...reporting import inform, warn
+from ...reports import inform, warn
 from ...sidebar import draw_wrapped
 from ...translations import iface_
 from .avatar_joints import chosen_avatar

@@ -16,9 +16,9 @@ from ....blender_data.rigging import body_shapes
 from ....io_formats.core.messages import counted, listed
 from ....io_formats.second_life.avatar import joints, skeletons
 from ....io_formats.second_life.models import space
-from ...importing.import_base import leave_edit_mode
 from ...layouts import button, requires
-from ...reporting import inform, refuse
+from ...reports import inform, refuse
+from ...selection import leave_edit_mode
 from ...translations import iface_
 from .avatar_joints import HAS_AVATAR, NeedsAvatar, chosen_avatar, known_bones
 

@@ -8,10 +8,10 @@ from bpy.props import BoolProperty, EnumProperty
 from ....blender_data.importing import armatures
 from ....io_formats.second_life.avatar import skeletons
 from ....io_formats.second_life.avatar.joints import BODY
-from ...importing.import_base import leave_edit_mode
 from ...layouts import IN_EDITABLE_SCENE, button, requires
 from ...preferences import drawn_for
 from ...registration import MenuEntry
+from ...selection import leave_edit_mode
 from .avatar_joints import WEIGHTED_DESCRIPTION, WEIGHTED_ITEMS, WEIGHTED_LABEL
 
 NAME = "Avatar"

@@ -18,9 +18,9 @@ from ....io_formats.second_life.avatar import joint_positions, joints
 from ....io_formats.second_life.avatar.avatar_fit import joint_ends
 from ....io_formats.second_life.avatar.joints import BODY, CHOICES, facing, is_chosen
 from ....io_formats.second_life.models.space import TO_AVATAR
-from ...importing.import_base import leave_edit_mode
 from ...layouts import Condition, requires
-from ...reporting import inform, refuse
+from ...reports import inform, refuse
+from ...selection import leave_edit_mode
 from ...translations import iface_
 
 _STILL = 1e-6

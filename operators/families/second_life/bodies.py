@@ -18,10 +18,10 @@ from ....io_formats.core.messages import counted, listed
 from ....io_formats.core.scene import Scene
 from ....io_formats.second_life.avatar import classic_body
 from ....io_formats.second_life.options import VIEWER_FOLDER
-from ...importing.import_base import leave_edit_mode
 from ...layouts import IN_EDITABLE_SCENE, button, path_property, requires
 from ...preferences import preferences, preferred_path
-from ...reporting import Messages, conclude, inform, refuse, warn
+from ...reports import Messages, conclude, inform, refuse, warn
+from ...selection import leave_edit_mode
 from .avatar_joints import HAS_AVATAR, chosen_avatar
 from .fit import OBJECT_OT_second_life_check_fit
 

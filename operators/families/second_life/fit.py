@@ -13,9 +13,9 @@ from ....blender_data.rigging import as_shown, bodies, body_shapes
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import Text, joined
 from ....io_formats.second_life.avatar import sliders
-from ...importing.import_base import leave_edit_mode
 from ...layouts import requires
-from ...reporting import inform, refuse, warn
+from ...reports import inform, refuse, warn
+from ...selection import leave_edit_mode
 from .avatar_joints import HAS_AVATAR, chosen_avatar
 from .shape_panel import IS_SHAPEABLE
 

@@ -15,10 +15,10 @@ from ....io_formats.passes import lod_names
 from ....io_formats.second_life.models.models import models_of
 from ....io_formats.second_life.options import LEVEL_LABELS
 from ....io_formats.second_life.upload_set.format import SECOND_LIFE_UPLOAD
-from ...importing.import_base import leave_edit_mode, select_only
 from ...layouts import IN_EDITABLE_SCENE, requires
 from ...option_properties import to_export_options
-from ...reporting import Messages, inform, report_lines, warn
+from ...reports import Messages, inform, report_lines, warn
+from ...selection import leave_edit_mode, select_only
 from ...translations import rpt_
 from .exporters import last_upload_values
 from .objects import HAS_MODEL, LEVELS, PHYSICS, PICKERS, chosen_models, objects_by_part

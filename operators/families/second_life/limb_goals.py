@@ -10,9 +10,9 @@ from ....blender_data.rigging import limb_goals
 from ....blender_data.rigging.limb_goals import Limb
 from ....io_formats.core.messages import Text, joined, listed
 from ....io_formats.second_life.avatar.joints import facing_of
-from ...importing.import_base import enter_pose_mode, leave_edit_mode
 from ...layouts import button, requires
-from ...reporting import inform
+from ...reports import inform
+from ...selection import enter_pose_mode, leave_edit_mode
 from .avatar_joints import HAS_AVATAR, chosen_avatar, known_bones
 
 _LEG, _ARM = ("mHip", "mKnee", "mAnkle"), ("mShoulder", "mElbow", "mWrist")

@@ -22,10 +22,10 @@ from ....io_formats.second_life.avatar.other_rigs import rig_joints
 from ...exporting.clip_export import active_action, rig_of
 from ...exporting.export_base import read_files
 from ...findings.checks import CheckScene
-from ...importing.import_base import enter_pose_mode, leave_edit_mode
 from ...layouts import Condition, button, draw_rest, requires
 from ...option_properties import export_table, last_values, to_export_options, values_for
-from ...reporting import Messages, conclude
+from ...reports import Messages, conclude
+from ...selection import enter_pose_mode, leave_edit_mode
 
 EXPORT_OPERATOR = "export_scene.second_life_anim"
 MOST_JOINTS = 10

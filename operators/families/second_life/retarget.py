@@ -27,9 +27,9 @@ from ....io_formats.second_life.avatar import joints as avatar_joints
 from ....io_formats.second_life.avatar.joints import BODY
 from ....io_formats.second_life.avatar.other_rigs import BoneTable
 from ....io_formats.second_life.models.space import TO_AVATAR
-from ...importing.import_base import leave_edit_mode, select_only
 from ...layouts import Condition, Rows, button, requires
-from ...reporting import Messages, conclude, inform, warn
+from ...reports import Messages, conclude, inform, warn
+from ...selection import leave_edit_mode, select_only
 from .avatar_joints import chosen_avatar, known_bones
 
 PREFIX = "SL "

@@ -15,7 +15,7 @@ from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import Text
 from ....io_formats.second_life.avatar import armature_sliders, sliders
 from ...layouts import Condition, button, requires
-from ...reporting import inform, readable, refuse
+from ...reports import inform, readable, refuse
 from ...sidebar import draw_wrapped
 from ...translations import iface_, rpt_
 from .avatar_joints import HAS_AVATAR, chosen_avatar

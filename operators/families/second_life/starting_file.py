@@ -5,7 +5,7 @@ from typing import Any
 
 import bpy
 
-from ...importing import view_framing
+from ... import selection
 from ...layouts import button
 from ...preferences import drawn_for
 from ...registration import MenuEntry
@@ -68,7 +68,7 @@ def is_shown() -> bool:
 
     The tabs of a sidebar are known only after it was drawn.
     """
-    view = next(iter(view_framing.views(bpy.context)), None)
+    view = next(iter(selection.views(bpy.context)), None)
     if view is None:
         return True
     if not view.space.show_region_ui:

@@ -25,7 +25,7 @@ from ....io_formats.second_life.options import LEVELS
 from ...exporting.export_base import read_files
 from ...layouts import requires
 from ...option_properties import to_export_options, values_for
-from ...reporting import Messages, conclude
+from ...reports import Messages, conclude
 from .exporters import last_upload_values, object_counts
 from .objects import HAS_MODEL, chosen_models, imported_from, objects_by_part, subject_of
 

@@ -17,7 +17,7 @@ from ...exporting.export_dialog import named_collection
 from ...exporting.patched_export import PatchesImported
 from ...exporting.scene_changes import is_patched, patch_steps
 from ...layouts import file_patterns
-from ...reporting import Messages, conclude
+from ...reports import Messages, conclude
 from ...sidebar import draw_wrapped, import_homes_of
 from ...translations import rpt_
 

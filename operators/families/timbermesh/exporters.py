@@ -19,13 +19,12 @@ from ...exporting.export_base import ExportScene, encode_steps, file_steps, refu
 from ...exporting.export_dialog import named_collection
 from ...exporting.export_files import draw_file_names
 from ...exporting.file_names import suggested_file_name
-from ...layouts import button, path_property, property_column
-from ...menus import collection_under_pointer, selected_collections
+from ...layouts import button, collection_under_pointer, path_property, property_column, selected_collections
 from ...option_properties import draw_options, export_table, option_values, section_body, with_options
 from ...preferences import drawn_for
 from ...progress import LongWork
 from ...registration import MenuEntry
-from ...reporting import Messages, conclude, refuse
+from ...reports import Messages, conclude, refuse
 from ...translations import iface_
 from . import blueprints
 from .parts import Part, collection_part, object_parts

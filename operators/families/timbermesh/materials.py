@@ -19,7 +19,7 @@ from ....io_formats.timbermesh.model.format import GAME
 from ...findings.finding_fixes import rename_material
 from ...layouts import IS_EDITABLE, requires
 from ...preferences import preferred_path
-from ...reporting import inform, refuse
+from ...reports import inform, refuse
 from ...sidebar import homes_of
 
 _COLLECTION = "timbermesh_collection"

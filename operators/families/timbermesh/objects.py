@@ -8,9 +8,9 @@ from mathutils import Matrix
 
 from ....blender_data.names import MARK, set_own_node
 from ....io_formats.timbermesh.game_names import SLOT_KEYWORDS
-from ...importing.import_base import select_only
 from ...layouts import IN_OBJECT_MODE, property_column, requires
-from ...reporting import inform, refuse, warn
+from ...reports import inform, refuse, warn
+from ...selection import select_only
 
 EMPTY_SIZE = 0.25
 """Display size of empties in metres; a tile of the game is 1 m wide."""

@@ -20,13 +20,13 @@ from ....io_formats.unigine.mesh.format import UNIGINE_MESH
 from ....io_formats.unigine.options import PROJECT_FOLDER
 from ....io_formats.unigine.project.project import open_project, project_folder
 from ....io_formats.unigine.project.scene_materials import ProjectMaterials
-from ...importing.import_base import leave_edit_mode
 from ...importing.session_projects import project_steps
 from ...layouts import requires
 from ...object_tools.surfaces import assign_surface
 from ...preferences import preferred_path
 from ...progress import LongWork
-from ...reporting import Messages, conclude
+from ...reports import Messages, conclude
+from ...selection import leave_edit_mode
 from ...sidebar import homes_of
 
 

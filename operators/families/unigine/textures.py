@@ -18,7 +18,7 @@ from ....io_formats.unigine.project.scene_materials import PROJECT, Incomplete, 
 from ...importing.session_projects import project_steps
 from ...layouts import button, path_property, requires, sidebar_panel
 from ...progress import LongWork
-from ...reporting import Messages, conclude
+from ...reports import Messages, conclude
 from ...translations import iface_
 
 

@@ -1,6 +1,4 @@
-"""Framing of objects in a 3D view of the window."""
-
-from __future__ import annotations
+"""Selection of objects after an import, and their framing in a 3D view of the window."""
 
 import math
 from collections.abc import Iterable
@@ -9,7 +7,7 @@ from typing import Any
 
 import bpy
 
-from ..preferences import frames_imported
+from .preferences import frames_imported
 
 MARGIN = 1.25
 """Factor on the distance from which Blender frames objects. It fits the longest side of their bounding box, which cuts
@@ -104,3 +102,31 @@ def clip_range_for(start: float, end: float, distance: float) -> tuple[float, fl
     power = 10.0 ** math.floor(math.log10(needed))
     raised = next(step * power for step in (1, 2, 5, 10) if step * power >= needed)
     return max(start, min(start * raised / end, distance / 1000)), raised
+
+
+def leave_edit_mode(context: bpy.types.Context) -> None:
+    """Switch to object mode. Changes in edit mode are applied."""
+    if context.mode != "OBJECT" and bpy.ops.object.mode_set.poll():  # type: ignore[call-arg]  # wrong in the stubs
+        bpy.ops.object.mode_set(mode="OBJECT")
+
+
+def enter_pose_mode() -> None:
+    """Switch the active armature to pose mode, unless it is linked from another file and cannot be posed."""
+    if bpy.ops.object.mode_set.poll():  # type: ignore[call-arg]  # wrong in the stubs
+        bpy.ops.object.mode_set(mode="POSE")
+
+
+def select_only(context: bpy.types.Context, objects: Iterable[Any]) -> None:
+    """Select only these objects and make the first of them active; if none is visible, keep the selection."""
+    layer = context.view_layer
+    # ``layer.objects`` has newly linked objects only after an update. Names are not unique among linked objects.
+    layer.update()
+    known = set(layer.objects)
+    there = [obj for obj in objects if obj in known and obj.visible_get(view_layer=layer)]
+    if not there:
+        return
+    for obj in tuple(layer.objects.selected):
+        obj.select_set(False, view_layer=layer)
+    for obj in there:
+        obj.select_set(True, view_layer=layer)
+    layer.objects.active = there[0]
