@@ -3,31 +3,28 @@
 
 def _modules():
     from . import preferences, reports
-    from .exporting import clip_choice, export_again, export_on_save, export_refusal
-    from .findings import finding_fixes, finding_list, finding_selection
-    from .importing import reload_file
-    from .object_tools import mesh_normals, surfaces
+    from .files import clip_export, export_base, export_on_save, reexport, reload_file
+    from .findings import finding_fixes, finding_list, finding_selection, mesh_tools
 
     return (
         preferences,
-        clip_choice,
+        clip_export,
         reports,
-        export_again,
+        reexport,
         export_on_save,
         reload_file,
-        mesh_normals,
-        surfaces,
+        mesh_tools,
         finding_list,
         finding_selection,
         finding_fixes,
-        export_refusal,
+        export_base,
     )
 
 
 def register():
     """Register the translations, all modules in order, then the families of formats."""
     from . import format_operators, preferences, registration, translations
-    from .exporting import save_queue
+    from .files import save_queue
 
     translations.register()
     for module in _modules():
@@ -39,7 +36,7 @@ def register():
 def unregister():
     """Unregister them in reverse order."""
     from . import format_operators, registration, translations
-    from .exporting import save_queue
+    from .files import save_queue
 
     save_queue.switch(on=False)
     format_operators.unregister()

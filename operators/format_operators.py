@@ -21,12 +21,12 @@ from ..io_formats import registry
 from ..io_formats.core.format import Family, Format
 from ..io_formats.core.options import MESH_FILES
 from . import registration
-from .exporting.export_base import ExportScene
-from .exporting.export_files import ExportObjects
+from .files.export_base import ExportScene
+from .files.export_files import ExportObjects
 from .findings.finding_list import draw_findings
+from .findings.mesh_tools import has_free_normals
 from .hooks import Hooks
 from .layouts import button, collection_under_pointer, file_patterns, sidebar_panel
-from .object_tools.mesh_normals import has_free_normals
 from .option_properties import export_table, import_table, with_options
 from .preferences import drawn_for
 from .registration import MenuEntry

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .exporting.export_base import ExportScene
-from .findings.checks import CheckObject, CheckScene
-from .importing.import_base import ImportFiles
+from .files.check_operators import CheckObject, CheckScene
+from .files.export_base import ExportScene
+from .files.import_base import ImportFiles
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from ..blender_data.property_groups.translation_context import CONTEXT
 from ..io_formats import registry
 from ..io_formats.core.errors import MeshferryError
 from ..io_formats.core.options import Option
-from .exporting import save_queue
+from .files import save_queue
 from .layouts import draw_rest
 from .translations import iface_
 

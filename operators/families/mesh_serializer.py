@@ -14,11 +14,11 @@ from ...io_formats.core.errors import ExportError
 from ...io_formats.mesh_serializer.document import MOST
 from ...io_formats.mesh_serializer.document_builder import refusal_of_size
 from ...io_formats.mesh_serializer.format import MESH_SERIALIZER
-from ..exporting.export_files import ExportObjects
-from ..exporting.file_names import with_extension
-from ..findings.checks import CheckObject
+from ..files.check_operators import CheckObject
+from ..files.export_dialog import with_extension
+from ..files.export_files import ExportObjects
+from ..files.import_base import ImportAnyName
 from ..hooks import Hooks
-from ..importing.import_base import ImportAnyName
 from ..layouts import property_column, sidebar_panel
 from ..option_properties import export_table, in_sections, values_for
 

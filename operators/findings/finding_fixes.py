@@ -18,10 +18,10 @@ from ...io_formats.core.errors import MeshferryError
 from ...io_formats.core.format import Format
 from ...io_formats.core.messages import Fix, Text, listed
 from ...io_formats.registry import by_name
-from ..object_tools.object_scale import apply_scale, scale_refusal
 from ..reports import inform, warn
 from ..selection import leave_edit_mode
 from ..translations import rpt_
+from .mesh_tools import apply_scale, scale_refusal
 
 DESCRIPTIONS = {
     Fix.STRIP_SUFFIX: "Remove the number suffix of the material name, or use the existing material of that name",

@@ -138,7 +138,7 @@ def test_reports_have_no_english(clean_blender: Any, tmp_path: Path) -> None:
     from meshferry.blender_data.exporting.object_selection import Source
     from meshferry.io_formats.core.messages import counted
     from meshferry.io_formats.unigine.mesh.format import UNIGINE_MESH
-    from meshferry.operators.exporting.export_base import read_blender_scene
+    from meshferry.operators.files.export_base import read_blender_scene
     from meshferry.operators.reports import Messages, conclude
 
     bpy = clean_blender

@@ -103,7 +103,7 @@ def test_materials_of_one_name_are_told_apart(data: Path, clean_blender: Any) ->
     (data / "oak.mat").write_text(material(guid(7), base="Unigine::mesh_base"), "utf-8")
     (data / "b.node").write_bytes(nodes(*[mesh_node(MESH, Face=guid(7))] * 2))
     clean_blender.data.materials.new("oak").meshferry.identity = guid(6)
-    from meshferry.operators.importing.session_projects import session_projects
+    from meshferry.operators.files.session_projects import session_projects
 
     session_projects.cache_clear()
     clean_blender.ops.import_scene.unigine(filepath=str(data / runtime_path(MESH, "mesh")))

@@ -145,7 +145,7 @@ def test_a_copy_of_an_object_does_not_replace_its_file(clean_blender, tmp_path):
 
 
 def test_the_user_is_asked_once_for_each_file(clean_blender, tmp_path):
-    from meshferry.operators.exporting.export_again import EXPORT_SCENE_OT_meshferry_again as operator
+    from meshferry.operators.files.reexport import EXPORT_SCENE_OT_meshferry_again as operator
 
     bpy = clean_blender
     path = imported(bpy, tmp_path)
@@ -173,7 +173,7 @@ def clips_in(path: Path) -> list[str]:
 
 
 def test_animations_of_other_files_stay_out_unless_asked_for(clean_blender, robot, capfd):
-    from meshferry.operators.exporting.export_again import EXPORT_SCENE_OT_meshferry_again as operator
+    from meshferry.operators.files.reexport import EXPORT_SCENE_OT_meshferry_again as operator
 
     bpy = clean_blender
     question = "The animation 'robot_idle' of an10_robot_idle.anim is not in ms12_robot_12bones.mesh."
@@ -265,7 +265,7 @@ def saved_elsewhere(bpy: Any, folder: Path) -> Path:
 
 @pytest.mark.parametrize("exists", [True, False], ids=["file", "no file"])
 def test_paths_of_a_blend_file_are_asked_about(clean_blender, tmp_path, exists):
-    from meshferry.operators.exporting.export_again import EXPORT_SCENE_OT_meshferry_again as operator
+    from meshferry.operators.files.reexport import EXPORT_SCENE_OT_meshferry_again as operator
 
     bpy = clean_blender
     path = saved_elsewhere(bpy, tmp_path)
@@ -287,7 +287,7 @@ def test_paths_of_a_blend_file_are_asked_about(clean_blender, tmp_path, exists):
 def test_stored_paths_to_other_machines_are_opened_after_the_question(clean_blender, tmp_path, share, stored):
     """Windows would log in to the machine."""
     from meshferry.blender_data import file_records
-    from meshferry.operators.exporting.export_again import EXPORT_SCENE_OT_meshferry_again as operator
+    from meshferry.operators.files.reexport import EXPORT_SCENE_OT_meshferry_again as operator
     from meshferry.operators.progress import question_of_network
 
     bpy, (folder, touched) = clean_blender, share
@@ -310,7 +310,7 @@ def test_stored_paths_to_other_machines_are_opened_after_the_question(clean_blen
 @pytest.mark.parametrize("load_ui", [True, False])
 def test_opening_a_file_brings_and_keeps_no_confirmation(clean_blender, tmp_path, load_ui):
     from meshferry.blender_data.file_records import session_files
-    from meshferry.operators.exporting.export_again import EXPORT_SCENE_OT_meshferry_again as operator
+    from meshferry.operators.files.reexport import EXPORT_SCENE_OT_meshferry_again as operator
 
     bpy = clean_blender
     imported(bpy, tmp_path)
@@ -323,7 +323,7 @@ def test_opening_a_file_brings_and_keeps_no_confirmation(clean_blender, tmp_path
 
 
 def test_a_file_of_this_session_that_was_deleted_is_written_again(clean_blender, tmp_path):
-    from meshferry.operators.exporting.export_again import EXPORT_SCENE_OT_meshferry_again as operator
+    from meshferry.operators.files.reexport import EXPORT_SCENE_OT_meshferry_again as operator
 
     bpy = clean_blender
     imported(bpy, tmp_path).unlink()

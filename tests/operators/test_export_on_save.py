@@ -18,7 +18,7 @@ class Saving:
 
     def __init__(self, bpy: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         from meshferry.blender_data import file_records
-        from meshferry.operators.exporting import export_on_save, save_queue
+        from meshferry.operators.files import export_on_save, save_queue
 
         self.bpy, self.folder, self.queue = bpy, folder, save_queue
         self.reports: list[tuple[str, str]] = []
@@ -519,7 +519,7 @@ def test_a_damaged_list_allows_nothing(saving, digests):
 
 
 def test_handlers_and_timer_exist_only_while_it_is_on(saving, clean_blender):
-    from meshferry.operators.exporting import save_queue
+    from meshferry.operators.files import save_queue
 
     handlers = clean_blender.app.handlers
     assert save_queue.after_save in handlers.save_post
@@ -535,7 +535,7 @@ def test_handlers_and_timer_exist_only_while_it_is_on(saving, clean_blender):
 
 
 def test_background_mode_exports_nothing(clean_blender):
-    from meshferry.operators.exporting import save_queue
+    from meshferry.operators.files import save_queue
 
     if not clean_blender.app.background:
         pytest.skip("this Blender has a window")
@@ -605,7 +605,7 @@ def test_files_beside_an_allowed_one_are_not_replaced_if_they_are_of_others(savi
 
 
 def test_a_question_allows_only_the_files_that_it_shows(saving):
-    from meshferry.operators.exporting import export_on_save
+    from meshferry.operators.files import export_on_save
 
     bpy = saving.bpy
     for number in range(15):
@@ -667,7 +667,7 @@ def test_a_blend_file_that_is_replaced_during_the_export_is_asked_about_again(sa
 @pytest.mark.parametrize("name", ["lamp.blend", "other.blend"])
 def test_a_save_in_the_middle_of_the_export(saving, name):
     from meshferry.blender_data import file_records
-    from meshferry.operators.exporting import export_on_save
+    from meshferry.operators.files import export_on_save
 
     path = allowed_lamp(saving)
     bpy = saving.bpy
@@ -703,7 +703,7 @@ def test_data_blocks_that_a_script_removes_in_the_middle_are_not_accessed(saving
 
 @pytest.mark.parametrize("steps_before", [1, 2])
 def test_objects_that_a_script_removes_in_the_middle_leave_their_file(saving, steps_before):
-    from meshferry.operators.exporting import export_on_save
+    from meshferry.operators.files import export_on_save
 
     path = allowed_lamp(saving)
     saving.edit()

@@ -48,13 +48,13 @@ def _nodes(path):
 )
 def test_names_of_files(clean_blender, name, suffix, expected):
     from meshferry.io_formats.timbermesh.model.format import TIMBERMESH
-    from meshferry.operators.exporting.file_names import suggested_file_name
+    from meshferry.operators.files.export_dialog import suggested_file_name
 
     assert suggested_file_name(name, TIMBERMESH, suffix) == expected
 
 
 def test_the_number_of_a_second_import_stays_out_of_the_name(clean_blender):
-    from meshferry.operators.exporting.file_names import plain_name
+    from meshferry.operators.files.export_dialog import plain_name
 
     again = clean_blender.data.collections.new("Mill.Model.001")
     assert plain_name(again) == "Mill.Model.001"
@@ -76,7 +76,7 @@ def test_the_number_of_a_second_import_stays_out_of_the_name(clean_blender):
 )
 def test_extensions_are_added_and_nothing_is_cut(clean_blender, path, expected):
     from meshferry.io_formats.timbermesh.model.format import TIMBERMESH
-    from meshferry.operators.exporting.file_names import with_extension
+    from meshferry.operators.files.export_dialog import with_extension
 
     assert with_extension(path, TIMBERMESH) == expected
 

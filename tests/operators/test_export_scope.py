@@ -59,7 +59,7 @@ def test_what_is_exported_without_being_told(
     props: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, selected: Iterable[str]
 ) -> None:
     from meshferry.io_formats import api
-    from meshferry.operators.exporting import export_base
+    from meshferry.operators.files import export_base
 
     bpy = props
     bpy.context.scene.collection.objects.link(bpy.data.objects.new("Camera", bpy.data.cameras.new("Camera")))

@@ -233,7 +233,7 @@ def test_a_refused_export_lists_no_plain_notes(
 ) -> None:
     from meshferry.io_formats.core.errors import ExportError
     from meshferry.io_formats.core.messages import Report
-    from meshferry.operators.exporting import export_base
+    from meshferry.operators.files import export_base
 
     def refuse(*_args: Any, **_options: Any) -> Any:
         report = Report()

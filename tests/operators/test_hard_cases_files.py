@@ -25,11 +25,11 @@ def test_names_that_some_system_refuses(clean_blender, name, expected):
     from meshferry.io_formats.core.scene import Scene
     from meshferry.io_formats.disk.file_names import file_name
     from meshferry.io_formats.unigine.mesh.format import UNIGINE_MESH
-    from meshferry.operators.exporting import file_names as suggested
+    from meshferry.operators.files import export_dialog
 
     assert file_name(name) == expected
     if name.strip(" ."):
-        assert suggested.suggested_file_name(name, UNIGINE_MESH) == f"{expected}.mesh"
+        assert export_dialog.suggested_file_name(name, UNIGINE_MESH) == f"{expected}.mesh"
     twice = file_names([Scene(name), Scene(name)])
     assert len({each.casefold() for each in twice}) == 2
 

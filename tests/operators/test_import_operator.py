@@ -75,7 +75,7 @@ def dropped_files(folder):
 def test_a_file_is_opened_once_for_its_head_and_once_for_its_content(clean_blender, tmp_path):
     """Also if other importers share its extension, and if it is read with the choices of an armature."""
     from meshferry.io_formats.registry import FAMILIES
-    from meshferry.operators.importing.import_base import ImportFiles
+    from meshferry.operators.files.import_base import ImportFiles
 
     bpy = clean_blender
     importers, partners = dropped_files(tmp_path)

@@ -272,7 +272,7 @@ def test_the_names_shown_are_those_that_are_written(clean_blender: Any, crates: 
     from bpy.types import EXPORT_SCENE_OT_mesh_serializer as operator
     from meshferry.io_formats.api import file_names
     from meshferry.io_formats.core.scene import Scene
-    from meshferry.operators.exporting.export_files import object_names
+    from meshferry.operators.files.export_files import object_names
 
     bpy = clean_blender
     crates[0].name = "Crate:1"

@@ -231,8 +231,8 @@ def test_paths_are_absolute_and_without_quotes(clean_blender):
 @pytest.mark.parametrize("scale", [1.0, 1.3, 2.0])
 def test_an_import_dialog_fits_the_window(clean_blender, family, scale):
     from meshferry.operators import option_properties
+    from meshferry.operators.files import import_base
     from meshferry.operators.format_operators import FAMILY_OPERATORS
-    from meshferry.operators.importing import import_base
 
     table = FAMILY_OPERATORS[family].importer.option_table
     owner = SimpleNamespace(**{option.name: option.default for option in table})

@@ -56,7 +56,7 @@ def reload(bpy: Any, active: Any = None, **options: Any) -> None:
 
 def question(bpy: Any) -> str:
     """Return the text of the confirmation dialog."""
-    from meshferry.operators.importing.reload_file import find_source, replaced_edits
+    from meshferry.operators.files.reload_file import find_source, replaced_edits
 
     return "\n".join(replaced_edits(find_source(bpy.context).objects()))
 
@@ -527,7 +527,7 @@ def test_the_options_of_the_import_are_used_again(clean_blender, tmp_path):
 def test_stored_paths_to_other_machines_are_opened_after_the_question(clean_blender, tmp_path, share, stored):
     """Windows would log in to the machine."""
     from meshferry.blender_data import file_records
-    from meshferry.operators.importing.reload_file import IMPORT_SCENE_OT_meshferry_reload as operator
+    from meshferry.operators.files.reload_file import IMPORT_SCENE_OT_meshferry_reload as operator
 
     bpy, (folder, touched) = clean_blender, share
     imported(bpy, folder if stored == "path" else tmp_path)
@@ -548,7 +548,7 @@ def test_stored_paths_to_other_machines_are_opened_after_the_question(clean_blen
 
 def test_a_reload_without_a_source_is_refused(clean_blender):
     """Another object may become active while the file browser is open."""
-    from meshferry.operators.importing.reload_file import IMPORT_SCENE_OT_meshferry_reload as Operator
+    from meshferry.operators.files.reload_file import IMPORT_SCENE_OT_meshferry_reload as Operator
 
     reports: list[tuple[set[str], str]] = []
 

@@ -42,18 +42,18 @@ def imported(bpy: Any, path: Path, **options: Any) -> Any:
 def export(bpy: Any, active: str = "ground", **options: Any) -> str:
     """Re-export the collection of an object; return the report."""
     from meshferry.blender_data.steps import finish
-    from meshferry.operators.exporting import export_again, scene_changes
+    from meshferry.operators.files import patched_export, reexport
 
     bpy.context.view_layer.objects.active = bpy.data.objects[active]
     reports: list[str] = []
-    _record, _owners, source = export_again.found_file(bpy.context)
+    _record, _owners, source = reexport.found_file(bpy.context)
     operator = type("Operator", (), {"report": lambda _self, _kind, text: reports.append(text)})()
     settings = {"asked": "", "is_confirmed": True, "is_dry_run": False, "bl_label": "", **options}
     for name, value in settings.items():
         setattr(operator, name, value)
 
     is_agreed = bool(operator.asked or operator.is_confirmed or operator.is_dry_run)
-    patching = scene_changes.patch_steps(
+    patching = patched_export.patch_steps(
         operator, bpy.context, source.collection, is_agreed=is_agreed, is_dry_run=operator.is_dry_run
     )
     operator.result = finish(patching)
@@ -94,7 +94,7 @@ def test_unchanged_scene_keeps_its_file(path: Path, clean_blender: Any) -> None:
 def test_unchanged_samples_keep_their_bytes(samples: Path, tmp_path: Path, clean_blender: Any) -> None:
     from meshferry.blender_data.exporting.placements.placement_patch import plan_patch
     from meshferry.blender_data.steps import finish
-    from meshferry.operators.importing.session_projects import session_projects
+    from meshferry.operators.files.session_projects import session_projects
 
     bpy = clean_blender
     projects = [folder for kind in ("unigine_scenes", "unigine_writing") for folder in (samples / kind).glob("*/data")]

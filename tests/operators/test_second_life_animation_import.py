@@ -98,7 +98,7 @@ def plain_rig(bpy: Any, names: dict[str, str]) -> Any:
 
 def test_bones_with_other_accepted_names(clean_blender: Any, listener: Any, tmp_path: Path) -> None:
     from meshferry.blender_data.steps import finish
-    from meshferry.operators.importing.import_base import import_steps
+    from meshferry.operators.files.import_base import import_steps
 
     names = {"mPelvis": "hip", "mTorso": "abdomen", "mChest": "chest", "mShoulderLeft": "lShldr"}
     rig = plain_rig(clean_blender, names)
@@ -400,7 +400,7 @@ def test_pose_mode_stays(clean_blender: Any, tmp_path: Path) -> None:
 def test_dropped_animations_have_no_options_of_meshes(clean_blender: Any) -> None:
     from bpy.types import IMPORT_SCENE_OT_second_life as operator
     from meshferry.io_formats.second_life.animation.format import SECOND_LIFE_ANIMATION as KIND
-    from meshferry.operators.importing.import_base import options_of
+    from meshferry.operators.files.import_base import options_of
 
     shown = [option.name for option in options_of([KIND], operator.option_table)]
     assert shown == ["armature", "use_joint_animation", "frame_start", "use_file_frame_rate"]
@@ -410,7 +410,7 @@ def test_dropped_animations_have_no_options_of_meshes(clean_blender: Any) -> Non
 @pytest.mark.parametrize("has_model", [False, True])
 def test_side_by_side_is_for_models(clean_blender: Any, tmp_path: Path, has_model: bool) -> None:
     from meshferry.io_formats.api import format_of
-    from meshferry.operators.importing.import_base import ImportFiles
+    from meshferry.operators.files.import_base import ImportFiles
 
     paths = [str(bent(tmp_path / f"{name}.anim", b"mHead")) for name in ("one", "two")]
     if has_model:

@@ -175,7 +175,7 @@ def test_messages_of_files(clean_blender: Any, tmp_path: Path, capfd: Any) -> No
 
 
 def test_a_broken_off_run_gives_the_sliders_back(clean_blender: Any, tmp_path: Path) -> None:
-    from meshferry.operators.importing.import_base import import_steps
+    from meshferry.operators.files.import_base import import_steps
 
     bpy = clean_blender
     rig = avatar(bpy)

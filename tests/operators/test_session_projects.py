@@ -49,7 +49,7 @@ def test_the_preferences_choose_the_project_of_files_outside(clean_blender: Any,
 
 def test_cancelling_ends_the_reading_thread(path: Path) -> None:
     from meshferry.io_formats.partner_files import FileSet
-    from meshferry.operators.importing.session_projects import ReadingCancelledError, reading_steps
+    from meshferry.operators.files.session_projects import ReadingCancelledError, reading_steps
 
     steps = reading_steps(FileSet(path), {})
     job = next(steps).job
@@ -61,7 +61,7 @@ def test_cancelling_ends_the_reading_thread(path: Path) -> None:
 
 def test_the_progress_of_a_reading_thread_is_shown(path: Path) -> None:
     from meshferry.blender_data.steps import scaled
-    from meshferry.operators.importing.session_projects import project_steps
+    from meshferry.operators.files.session_projects import project_steps
 
     seen: list[float] = []
 

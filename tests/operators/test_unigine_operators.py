@@ -379,7 +379,7 @@ def test_actions_are_chosen_from_a_list_in_the_dialog(clean_blender, make_unigin
     """All, none, and one by one; the names that a script gives still hold."""
     bpy = clean_blender
     from meshferry.blender_data.exporting.joint_sampling import actions_of_armatures
-    from meshferry.operators.exporting import clip_choice
+    from meshferry.operators.files import clip_export
 
     paths = [make_unigine(f"{name}.anim", frames=frames) for name, frames in (("idle", 3), ("run", 4), ("jump", 5))]
     bpy.ops.import_scene.unigine(directory=str(paths[0].parent), files=_listed(*paths))
@@ -401,14 +401,14 @@ def test_actions_are_chosen_from_a_list_in_the_dialog(clean_blender, make_unigin
                 return self[-1]
 
         owner = SimpleNamespace(listed_actions=Names(), active_listed_action=0)
-        clip_choice.fill_clip_list(owner, actions_of_armatures(list(bpy.data.objects)))
+        clip_export.fill_clip_list(owner, actions_of_armatures(list(bpy.data.objects)))
         assert [listed.name for listed in owner.listed_actions] == ["idle", "jump", "run"]
         buttons = {}
         layout = MagicMock()
         layout.column().row().operator.side_effect = lambda _name, text, **_: buttons.setdefault(
             text, SimpleNamespace()
         )
-        clip_choice.draw_actions_list(layout, owner)
+        clip_export.draw_actions_list(layout, owner)
         assert bpy.ops.action.meshferry_choose(**vars(buttons[text])) == {"FINISHED"}
 
     assert exported() == ["idle", "jump", "run"]

@@ -116,7 +116,7 @@ def test_nothing_is_framed_if_it_is_hidden_unwanted_or_without_a_window(in_windo
 def test_importers_frame_what_they_imported(clean_blender, monkeypatch):
     from pathlib import Path
 
-    from meshferry.operators.importing import import_base
+    from meshferry.operators.files import import_base
 
     framed = []
     monkeypatch.setattr(import_base, "frame_imported", lambda _context, objects: framed.append(len(objects)))

@@ -38,7 +38,7 @@ def save(path: Path = BLEND, *, copy: bool = False) -> None:
 
 def is_waiting() -> bool:
     """Return whether the export waits for its start."""
-    from meshferry.operators.exporting import save_queue  # loaded by drive.py
+    from meshferry.operators.files import save_queue  # loaded by drive.py
 
     return bool(bpy.app.timers.is_registered(save_queue.start_when_idle))
 

@@ -15,9 +15,9 @@ from ....io_formats.second_life.bvh.format import SECOND_LIFE_BVH
 from ....io_formats.second_life.collada.format import SECOND_LIFE_COLLADA
 from ....io_formats.second_life.opensim.format import OPENSIM_ARCHIVE
 from ....io_formats.second_life.shape_file.format import SECOND_LIFE_SHAPE
-from ...findings.checks import CheckScene
+from ...files.check_operators import CheckScene
+from ...files.import_base import ImportAnyName
 from ...hooks import Hooks
-from ...importing.import_base import ImportAnyName
 from ...layouts import requires
 from ...option_properties import import_table
 from .exporters import EXPORTERS

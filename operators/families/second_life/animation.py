@@ -12,7 +12,7 @@ from ....blender_data.property_groups.translation_context import CONTEXT
 from ....io_formats.core.messages import counted
 from ....io_formats.second_life.animation.checks import EMOTES, HAND_POSES, emote_label, hand_pose_label
 from ....io_formats.second_life.animation.format import SECOND_LIFE_ANIMATION
-from ...exporting.clip_export import active_action, rig_of
+from ...files.clip_export import active_action, rig_of
 from ...findings.finding_list import draw_findings
 from ...layouts import button, draw_rest, property_column, requires
 from ...reports import inform, warn

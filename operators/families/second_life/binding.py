@@ -29,8 +29,8 @@ from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import Text, counted, joined, listed
 from ....io_formats.second_life.avatar import joints
 from ....io_formats.second_life.models.faces import MOST_INFLUENCES
+from ...findings.mesh_tools import apply_scale, has_even_scale, scale_refusal
 from ...layouts import button, property_column, requires
-from ...object_tools.object_scale import apply_scale, has_even_scale, scale_refusal
 from ...reports import inform, refuse, warn
 from ...selection import leave_edit_mode
 from .avatar_joints import HAS_AVATAR, bone_lines, chosen_avatar, known_bones

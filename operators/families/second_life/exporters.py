@@ -32,10 +32,9 @@ from ....io_formats.second_life.models.models import Model, mesh_count, models_o
 from ....io_formats.second_life.request.format import SECOND_LIFE_REQUEST
 from ....io_formats.second_life.upload_set.codec import chosen_file, pbr_names
 from ....io_formats.second_life.upload_set.format import SECOND_LIFE_UPLOAD
-from ...exporting.clip_export import ExportClips
-from ...exporting.export_dialog import OBJECT_SCOPES
-from ...exporting.export_files import ExportFiles, browsed_folder
-from ...exporting.file_names import suggested_file_name
+from ...files.clip_export import ExportClips
+from ...files.export_dialog import OBJECT_SCOPES, suggested_file_name
+from ...files.export_files import ExportFiles, browsed_folder
 from ...option_properties import export_table, in_sections, last_values, to_export_options
 from ...sidebar import draw_wrapped
 from ...translations import iface_, rpt_

@@ -19,9 +19,9 @@ from ....io_formats.core.messages import Elements, Message, Text
 from ....io_formats.second_life.animation import keys
 from ....io_formats.second_life.animation.format import SECOND_LIFE_ANIMATION
 from ....io_formats.second_life.avatar.other_rigs import rig_joints
-from ...exporting.clip_export import active_action, rig_of
-from ...exporting.export_base import read_files
-from ...findings.checks import CheckScene
+from ...files.check_operators import CheckScene
+from ...files.clip_export import active_action, rig_of
+from ...files.export_base import read_files
 from ...layouts import Condition, button, draw_rest, requires
 from ...option_properties import export_table, last_values, to_export_options, values_for
 from ...reports import Messages, conclude

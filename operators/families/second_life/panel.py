@@ -20,7 +20,7 @@ from ....blender_data.property_groups.translation_context import CONTEXT
 from ....io_formats.second_life.options import LEVEL_LABELS
 from ....io_formats.second_life.upload_set.format import SECOND_LIFE_UPLOAD
 from ....io_formats.second_life.upload_set.levels import faces_of_slots
-from ...exporting.clip_export import rig_of
+from ...files.clip_export import rig_of
 from ...findings.finding_list import draw_findings
 from ...layouts import button, sidebar_panel
 from ...option_properties import draw_options, to_export_options

@@ -22,7 +22,7 @@ from ....io_formats.second_life.asset.format import SECOND_LIFE_MESH
 from ....io_formats.second_life.bundle.format import SECOND_LIFE_BUNDLE
 from ....io_formats.second_life.models import costs
 from ....io_formats.second_life.options import LEVELS
-from ...exporting.export_base import read_files
+from ...files.export_base import read_files
 from ...layouts import requires
 from ...option_properties import to_export_options, values_for
 from ...reports import Messages, conclude

@@ -9,10 +9,10 @@ from ....blender_data.exporting import object_selection
 from ....io_formats.core.messages import Message
 from ....io_formats.timbermesh.blueprint.format import TIMBERBORN_BLUEPRINT
 from ....io_formats.timbermesh.model.format import TIMBERMESH
-from ...exporting.export_dialog import named_collection
-from ...findings.checks import CheckScene
+from ...files.check_operators import CheckScene
+from ...files.export_dialog import named_collection
+from ...files.import_base import ImportFiles
 from ...hooks import Hooks
-from ...importing.import_base import ImportFiles
 from ...layouts import file_patterns
 from . import exporters
 from .blueprint_exporter import ExportBlueprint

@@ -12,10 +12,9 @@ from ....io_formats.core.errors import ExportError
 from ....io_formats.core.messages import Text
 from ....io_formats.core.options import Option
 from ....io_formats.timbermesh.blueprint.format import TIMBERBORN_BLUEPRINT
-from ...exporting.export_base import ExportScene
-from ...exporting.export_dialog import named_collection
-from ...exporting.patched_export import PatchesImported
-from ...exporting.scene_changes import is_patched, patch_steps
+from ...files.export_base import ExportScene
+from ...files.export_dialog import named_collection
+from ...files.patched_export import PatchesImported, is_patched, patch_steps
 from ...layouts import file_patterns
 from ...reports import Messages, conclude
 from ...sidebar import draw_wrapped, import_homes_of

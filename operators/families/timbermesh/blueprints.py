@@ -20,7 +20,7 @@ from ....io_formats.timbermesh.blueprint import components
 from ....io_formats.timbermesh.blueprint.format import MOD, TIMBERBORN_BLUEPRINT
 from ....io_formats.timbermesh.blueprint.links import model_path, placed_model
 from ....io_formats.timbermesh.model.format import TIMBERMESH
-from ...importing.session_projects import session_projects
+from ...files.session_projects import session_projects
 from ...layouts import IN_OBJECT_MODE, button, path_property, requires
 from ...option_properties import values_for
 from ...preferences import drawn_for

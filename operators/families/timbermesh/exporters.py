@@ -15,10 +15,9 @@ from ....io_formats.core.messages import Report, Text, counted, listed
 from ....io_formats.disk.file_names import cautious_key
 from ....io_formats.disk.file_sets import write_outputs
 from ....io_formats.timbermesh.model.format import TIMBERMESH
-from ...exporting.export_base import ExportScene, encode_steps, file_steps, refuse_existing
-from ...exporting.export_dialog import named_collection
-from ...exporting.export_files import draw_file_names
-from ...exporting.file_names import suggested_file_name
+from ...files.export_base import ExportScene, encode_steps, file_steps, refuse_existing
+from ...files.export_dialog import named_collection, suggested_file_name
+from ...files.export_files import draw_file_names
 from ...layouts import button, collection_under_pointer, path_property, property_column, selected_collections
 from ...option_properties import draw_options, export_table, option_values, section_body, with_options
 from ...preferences import drawn_for

@@ -9,8 +9,8 @@ from ....blender_data.property_groups.translation_context import CONTEXT
 from ....io_formats.timbermesh.game_files import find_example_models
 from ....io_formats.timbermesh.model.format import GAME, TIMBERMESH
 from ...findings.finding_list import draw_findings
+from ...findings.mesh_tools import has_free_normals
 from ...layouts import button, property_column, sidebar_panel
-from ...object_tools.mesh_normals import has_free_normals
 from ...preferences import PACKAGE, preferences, preferred_path
 from ...sidebar import actions_of, concerns, draw_actions, is_renamed
 from . import materials

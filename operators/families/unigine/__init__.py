@@ -3,9 +3,9 @@
 from ....io_formats.unigine.animation.format import UNIGINE_ANIMATION
 from ....io_formats.unigine.mesh.format import UNIGINE_MESH
 from ....io_formats.unigine.scene.format import UNIGINE_SCENE
-from ...findings.checks import CheckObject
+from ...files.check_operators import CheckObject
+from ...files.import_base import ImportFiles
 from ...hooks import Hooks
-from ...importing.import_base import ImportFiles
 from . import panel, textures
 from .exporters import ExportAnimation, ExportMesh
 from .scene_exporter import ExportUnigineScene

@@ -2,8 +2,8 @@
 
 from ....io_formats.unigine.animation.format import UNIGINE_ANIMATION
 from ....io_formats.unigine.mesh.format import EMBED_ANIMATION, UNIGINE_MESH
-from ...exporting.clip_export import ExportClips
-from ...exporting.export_files import ExportObjects
+from ...files.clip_export import ExportClips
+from ...files.export_files import ExportObjects
 from ...option_properties import export_table, in_sections
 
 MESH_SECTION_ORDER = ("File", "Objects", "Geometry", "Armature", "Animation")

@@ -9,7 +9,7 @@ from ....blender_data.names import name_in_file
 from ....blender_data.property_groups.translation_context import CONTEXT
 from ....io_formats.core.messages import Text, listed
 from ....io_formats.unigine.project.material_shading import PARAMETER
-from ...exporting.clip_export import rig_of
+from ...files.clip_export import rig_of
 from ...layouts import Rows, button, property_column, sidebar_panel
 from ...sidebar import actions_of, draw_actions, draw_wrapped
 from ...translations import iface_, rpt_

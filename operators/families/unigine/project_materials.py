@@ -20,9 +20,9 @@ from ....io_formats.unigine.mesh.format import UNIGINE_MESH
 from ....io_formats.unigine.options import PROJECT_FOLDER
 from ....io_formats.unigine.project.project import open_project, project_folder
 from ....io_formats.unigine.project.scene_materials import ProjectMaterials
-from ...importing.session_projects import project_steps
+from ...files.session_projects import project_steps
+from ...findings.mesh_tools import assign_surface
 from ...layouts import requires
-from ...object_tools.surfaces import assign_surface
 from ...preferences import preferred_path
 from ...progress import LongWork
 from ...reports import Messages, conclude

@@ -11,8 +11,8 @@ from ....io_formats.core.options import Option
 from ....io_formats.core.scene import Scene
 from ....io_formats.unigine.project.project import project_folder
 from ....io_formats.unigine.scene.format import UNIGINE_SCENE
-from ...exporting.export_base import ExportScene
-from ...exporting.patched_export import PatchesImported
+from ...files.export_base import ExportScene
+from ...files.patched_export import PatchesImported
 from ...option_properties import export_table, in_sections
 from ...sidebar import draw_wrapped
 from ...translations import rpt_

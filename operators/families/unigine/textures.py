@@ -15,7 +15,7 @@ from ....blender_data.steps import Steps
 from ....io_formats.core.messages import Report, Text, counted, listed
 from ....io_formats.unigine.project.material_shading import MISSING_TEXTURE, NAME_IN_PROJECT
 from ....io_formats.unigine.project.scene_materials import PROJECT, Incomplete, complete_materials
-from ...importing.session_projects import project_steps
+from ...files.session_projects import project_steps
 from ...layouts import button, path_property, requires, sidebar_panel
 from ...progress import LongWork
 from ...reports import Messages, conclude

@@ -15,7 +15,7 @@ from meshferry.blender_data.steps import finish
 from meshferry.io_formats.core.placement import NodeEdit
 from meshferry.io_formats.projects import Projects
 from meshferry.io_formats.unigine.scene.format import UNIGINE_SCENE
-from meshferry.operators.importing import session_projects
+from meshferry.operators.files import session_projects
 
 from . import levels, models, peers, source_level
 from .measure import Row, Task, in_turns, memory_of, ratio_row, reset_peak

@@ -14,12 +14,12 @@ from ...io_formats.api import check_part, split
 from ...io_formats.core.format import Format
 from ...io_formats.core.messages import Kind, Message, Text, counted, distinct, error, errors_of, joined
 from ...io_formats.core.options import Option
-from ..exporting.export_base import read_blender_scene, without_needless_clips
+from ..findings.finding_list import keep_findings
 from ..layouts import IS_MESH, requires
 from ..option_properties import last_values, values_for
 from ..reports import Messages, inform, report_lines, warn
 from ..translations import rpt_
-from .finding_list import keep_findings
+from .export_base import read_blender_scene, without_needless_clips
 
 
 class CheckScene:

@@ -1,35 +1,170 @@
-"""Base of the export operators: reading of the scene, encoding, writing and summary."""
+"""Base of the export operators: reading of the scene, encoding, writing, summary, and the dialog after a refusal."""
 
+import json
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import bpy
+from bpy.props import StringProperty
 
 from ...blender_data import export_options, file_records
+from ...blender_data.animated_blocks import dependencies
 from ...blender_data.animation.action_ranges import FileClips
+from ...blender_data.animation.clip_sources import actions_of, clip_name, other_actions
 from ...blender_data.export_options import CLIPS
 from ...blender_data.exporting import exporter, object_selection
 from ...blender_data.exporting.object_selection import candidates_of
 from ...blender_data.file_records import FileRecord, digest_of
 from ...blender_data.names import name_in_file
+from ...blender_data.property_groups.translation_context import CONTEXT
 from ...blender_data.steps import Steps, finish, scaled, without_bpy
-from ...io_formats.api import EncodedFile, SceneFiles, encode_part, file_names, split
-from ...io_formats.core.errors import ExportError
+from ...io_formats.api import EncodedFile, SceneFiles, encode_part, file_names, load, split
+from ...io_formats.core.errors import ExportError, FormatError
 from ...io_formats.core.format import Format, OutputFile
-from ...io_formats.core.messages import counted, distinct, listed
+from ...io_formats.core.messages import Message, Named, Report, Text, counted, distinct, joined, listed
 from ...io_formats.core.options import embeds_animation
 from ...io_formats.core.scene import Scene
 from ...io_formats.disk.file_sets import companions_of, obsolete_files, would_change, write_outputs
-from ..findings.finding_list import keep_findings
+from ..findings.finding_list import draw_list, keep_findings
 from ..option_properties import option_values, to_export_options, values_for
-from ..reports import Messages, conclude
-from .clips_of_files import clip_files_of
-from .export_dialog import ExportDialog
-from .export_refusal import show_refusal
-from .file_names import with_extension
+from ..reports import Messages, conclude, refuse
+from ..translations import iface_, rpt_
+from .export_dialog import ExportDialog, with_extension
+
+
+def facts_in(path: Path) -> Mapping[str, Any]:
+    """Return the facts of a file; without version and animations if it cannot be read."""
+    try:
+        loaded = load(path)
+    except (FormatError, OSError):
+        return {"version": "", "clips": []}
+    return loaded.format.facts(loaded.document)
+
+
+def file_clips_of(context: bpy.types.Context, record: FileRecord, source: object_selection.Source) -> FileClips | None:
+    """Return the animations that a file holds; None if that is not known.
+
+    An imported file holds those that came with its objects, an exported one those that were exported to it. Names do
+    not count: some formats name an animation after its file, and the user may rename it.
+    """
+    if record.options is not None:
+        return FileClips(frozenset({str(record.path), *record.clip_files})) if record.clip_files is not None else None
+    homes = {home for obj in candidates_of(context, source) for home in obj.users_collection}
+    return FileClips(frozenset({str(record.path), *(home.meshferry.source_path for home in homes)} - {""}))
+
+
+def clip_files_of(
+    context: bpy.types.Context, source: object_selection.Source, values: Mapping[str, Any]
+) -> tuple[str, ...]:
+    """Return the files that the animations of an export with these options were imported from."""
+    found = dependencies(candidates_of(context, source))
+    imported = other_actions(found, to_export_options(values), FileClips(frozenset()))
+    return tuple(sorted({action.meshferry.source_path for action in imported}))
+
+
+def clips_left_out(
+    context: bpy.types.Context,
+    record: FileRecord,
+    source: object_selection.Source,
+    values_of: Callable[[FileRecord], dict[str, Any]],
+) -> list[Any]:
+    """Return the actions from other files that an export would write into a file.
+
+    ``values_of`` returns the options of the export. It reads the file, and is only called if there are such actions.
+    """
+    found, own = dependencies(candidates_of(context, source)), file_clips_of(context, record, source)
+    if own is None or all(own.allows(action) for block in found.animated for action, _ in actions_of(block)):
+        return []
+    values = values_of(record)
+    return other_actions(found, to_export_options(values), own) if embeds_animation(values) else []
+
+
+def clips_question(actions: list[Any], record: FileRecord) -> str:
+    """Return a question that names the animations of other files, and the animations of the file that they replace."""
+    if not actions:
+        return ""
+    names = [clip_name(action) for action in actions]
+    files = dict.fromkeys(Path(bpy.path.abspath(action.meshferry.source_path)).name for action in actions)
+    text = Text("The animation {} of {} is not in {}.", listed(names), ", ".join(files), record.path.name)
+    there = sorted({clip["name"] for clip in facts_in(record.path)["clips"]})
+    choice = Text("It is left out unless you include it below.")
+    if there:
+        choice = Text("It is left out, and {} stays, unless you include it below.", listed(there))
+    return rpt_(joined((text, choice), " "))
+
+
+def clips_note(actions: list[Any], record: FileRecord) -> list[Message]:
+    """Return a message about the animations that were left out."""
+    if not actions:
+        return []
+    report = Report(item=Named("file", record.path.name))
+    report.note(
+        "animation-of-another-file",
+        "animation of another file left out: {}; choose File > Export to include it",
+        listed([clip_name(action) for action in actions]),
+    )
+    return report.messages
+
+
+_WIDTH = 500
+"""Pixels of the dialog, at a resolution scale of 1."""
+
+
+class WM_OT_meshferry_refused_export(bpy.types.Operator):
+    """List the errors that prevented an export."""
+
+    bl_idname = "wm.meshferry_refused_export"
+    bl_label = "Export Stopped"
+    bl_options = {"INTERNAL"}
+
+    export: StringProperty(name="Export", description="Identifier of the operator", options={"SKIP_SAVE"})
+    arguments: StringProperty(name="Arguments", description="Arguments of the operator, as JSON", options={"SKIP_SAVE"})
+
+    def invoke(self, context: bpy.types.Context, event: Any) -> set[str]:
+        """Open the dialog."""
+        manager: Any = context.window_manager
+        return manager.invoke_props_dialog(
+            self, width=_WIDTH, title=iface_("Nothing Was Written"), confirm_text=iface_("Export Again")
+        )
+
+    def draw(self, context: bpy.types.Context) -> None:
+        """Draw the findings."""
+        findings = context.window_manager.meshferry_check.findings
+        errors = sum(finding.is_error for finding in findings)
+        if errors:
+            self.layout.label(
+                text=iface_(counted(errors, "error stops the export", "errors stop the export")), translate=False
+            )
+        else:
+            self.layout.label(text="All errors are fixed", text_ctxt=CONTEXT, icon="CHECKMARK")
+        draw_list(self.layout, context, _WIDTH)
+
+    def execute(self, context: bpy.types.Context) -> set[str]:
+        """Run the export again."""
+        module, _, name = self.export.partition("_OT_")  # ``bl_idname`` of an operator instance is the class name
+        export = getattr(getattr(bpy.ops, module.lower()), name)
+        try:
+            export("EXEC_DEFAULT", **{**json.loads(self.arguments), "is_again": True})
+        except RuntimeError as problem:  # raised only without a window; in one, the export is modal and reports it
+            return refuse(self, "{}", str(problem).removeprefix("Error: ").strip())
+        return {"FINISHED"}
+
+
+def show_refusal(operator: Any) -> bool:
+    """Open the dialog after the operator has ended, if a user started it in a window; return whether it opens."""
+    if bpy.app.background or not operator.is_from_user():
+        return False
+    arguments = json.dumps(operator.as_keywords())
+    export = operator.bl_idname
+
+    def show() -> None:
+        bpy.ops.wm.meshferry_refused_export("INVOKE_DEFAULT", export=export, arguments=arguments)
+
+    bpy.app.timers.register(show, first_interval=0.05)
+    return True
 
 
 class ExportScene(ExportDialog):

@@ -31,11 +31,18 @@ from ..registration import MenuEntry
 from ..reports import Messages, conclude
 from ..sidebar import draw_wrapped, import_homes_of
 from ..translations import iface_
-from .clips_of_files import clip_files_of, clips_left_out, facts_in, file_clips_of
-from .clips_of_files import clips_note as note_of_clips
-from .clips_of_files import clips_question as question_of_clips
-from .export_base import encode_steps, file_steps, without_needless_clips
-from .scene_changes import is_patched, patch_steps, question_of_patch, question_of_path, refuse_unknown
+from .export_base import (
+    clip_files_of,
+    clips_left_out,
+    encode_steps,
+    facts_in,
+    file_clips_of,
+    file_steps,
+    without_needless_clips,
+)
+from .export_base import clips_note as note_of_clips
+from .export_base import clips_question as question_of_clips
+from .patched_export import is_patched, patch_steps, question_of_patch, question_of_path, refuse_unknown
 
 
 class FoundFile(NamedTuple):

@@ -24,7 +24,6 @@ from ...io_formats.core.errors import MeshferryError
 from ...io_formats.core.messages import Named, Report, Text, counted, joined, listed, of_kind
 from ...io_formats.partner_files import FileSet, file_set
 from ...io_formats.registry import FORMATS
-from ..exporting import export_again, export_on_save
 from ..layouts import Sidebar, path_property, requires
 from ..option_properties import values_for
 from ..preferences import is_format_used
@@ -34,6 +33,7 @@ from ..reports import Messages, conclude, draw_report, refuse
 from ..selection import leave_edit_mode
 from ..sidebar import draw_wrapped, import_homes_of, origins_of
 from ..translations import iface_, rpt_
+from . import export_on_save, reexport
 from .import_base import PARTNERS, ImportArmatures, import_file, summary_parts
 
 MOST_OBJECTS, MOST_EDITS = 8, 6
@@ -347,12 +347,12 @@ class MESHFERRY_PT_file(Sidebar, bpy.types.Panel):
     def poll(cls, context: bpy.types.Context) -> bool:
         """Require an imported object or collection, or a file, whose format the preferences do not hide."""
         is_imported = any(is_format_used(name) for name in origins_of(context))
-        return is_imported or is_source_shown(find_source(context)) or export_again.shown_file(context) is not None
+        return is_imported or is_source_shown(find_source(context)) or reexport.shown_file(context) is not None
 
     def draw(self, context: bpy.types.Context) -> None:
         """Draw the buttons and the report."""
         draw_button(self.layout, context)
-        if export_again.draw_button(self.layout, context):
+        if reexport.draw_button(self.layout, context):
             export_on_save.draw_switch(self.layout, context)
         draw_report(self.layout, context)
 

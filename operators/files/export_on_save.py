@@ -19,15 +19,15 @@ from ...io_formats.core.messages import Text, counted, joined, listed
 from ...io_formats.disk.rooted_files import is_network_path
 from ...io_formats.registry import by_name
 from ..format_operators import EXPORTERS
-from ..importing.session_projects import session_projects
 from ..preferences import exports_on_save_enabled
 from ..progress import DIALOG_WIDTH, LongWork
 from ..reports import Messages, keep_report, readable, report, warn
 from ..sidebar import draw_wrapped
 from ..translations import iface_, rpt_
 from . import save_queue
-from .export_again import EncodedAgain, FoundFile, encode_again, refuse_changed, shown_file
-from .scene_changes import is_patched
+from .patched_export import is_patched
+from .reexport import EncodedAgain, FoundFile, encode_again, refuse_changed, shown_file
+from .session_projects import session_projects
 
 _MOST_SHOWN = 12
 """Largest number of files in the question."""

@@ -22,8 +22,7 @@ from ..option_properties import section_body
 from ..sidebar import draw_wrapped
 from ..translations import iface_, rpt_
 from .export_base import ExportScene
-from .export_dialog import OBJECT_SCOPES
-from .file_names import suggested_file_name, with_extension
+from .export_dialog import OBJECT_SCOPES, suggested_file_name, with_extension
 
 MOST_NAMES = 20
 """Largest number of file names listed; for more, only their number is shown."""

@@ -1,11 +1,12 @@
 """Base of the export operators of animations: one file for each clip of armatures, with a list of actions."""
 
+import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import bpy
-from bpy.props import CollectionProperty, EnumProperty, IntProperty
+from bpy.props import BoolProperty, CollectionProperty, EnumProperty, IntProperty, StringProperty
 
 from ...blender_data.armature_modifiers import armature_of
 from ...blender_data.export_options import CLIPS, HIDDEN
@@ -16,10 +17,64 @@ from ...blender_data.names import name_in_file
 from ...io_formats.core.errors import ExportError, MeshferryError
 from ...io_formats.core.messages import Text, counted
 from ...io_formats.core.scene import Scene
+from ..layouts import Rows, button
 from ..option_properties import section_body, to_export_options
-from . import clip_choice
 from .export_dialog import OBJECT_SCOPES
 from .export_files import ExportFiles, joint_count
+
+
+class MESHFERRY_UL_actions(Rows, bpy.types.UIList):
+    """List of actions, each with the checkbox *Export as a Clip*, with Blender's search field."""
+
+    @staticmethod
+    def draw_row(layout: Any, item: Any) -> None:
+        """Draw one action."""
+        action = bpy.data.actions.get(item.name)
+        if action is not None:
+            row = layout.row()
+            row.active = action.meshferry.use_export
+            row.prop(action.meshferry, "use_export", text=item.name, translate=False)
+
+
+class ACTION_OT_meshferry_choose(bpy.types.Operator):
+    """Switch the export of several actions on or off."""
+
+    bl_idname = "action.meshferry_choose"
+    bl_label = "Choose Actions"
+    bl_description = "Export all of the listed actions, or none"
+    bl_options = {"INTERNAL"}
+
+    use_export: BoolProperty(name="Export", description="Export them", default=True)
+    names: StringProperty(name="Actions", description="Names of the actions, as JSON")
+
+    def execute(self, context: bpy.types.Context) -> set[str]:
+        """Set ``use_export`` of each named action that can be edited."""
+        for name in json.loads(self.names or "[]"):
+            action = bpy.data.actions.get(name)
+            if action is not None and action.is_editable:
+                action.meshferry.use_export = self.use_export
+        return {"FINISHED"}
+
+
+def fill_clip_list(owner: Any, actions: Sequence[Any]) -> None:
+    """Fill the collection property ``listed_actions`` of an operator with actions."""
+    owner.listed_actions.clear()
+    for name in sorted(action.name for action in actions):
+        owner.listed_actions.add().name = name
+
+
+def draw_actions_list(layout: Any, owner: Any) -> None:
+    """Draw the list with a search, and buttons for all and none."""
+    listed = owner.listed_actions
+    names = json.dumps([item.name for item in listed])
+    layout = layout.column()
+    layout.use_property_split = False
+    row = layout.row(align=True)
+    for text, use_export in (("All", True), ("None", False)):
+        button(row, ACTION_OT_meshferry_choose, text=text, use_export=use_export, names=names)
+    rows = min(max(3, len(listed)), 8)
+    layout.template_list("MESHFERRY_UL_actions", "", owner, "listed_actions", owner, "active_listed_action", rows=rows)
+
 
 ANIMATION_SCOPES = [
     ("ACTIVE", "Active Armature", "The active armature, or the one that moves the active object"),
@@ -39,12 +94,12 @@ class ExportClips(ExportFiles):
     def invoke(self, context: bpy.types.Context, event: Any) -> set[str]:
         """Open the file browser with the list of actions."""
         result: set[str] = super().invoke(context, event)
-        clip_choice.fill_clip_list(self, self.actions(context))
+        fill_clip_list(self, self.actions(context))
         return result
 
     def check(self, context: bpy.types.Context) -> bool:
         """Update the list of actions for the exported objects, and the file name as in the base class."""
-        clip_choice.fill_clip_list(self, self.actions(context))
+        fill_clip_list(self, self.actions(context))
         changed: bool = super().check(context)
         return changed
 
@@ -66,7 +121,7 @@ class ExportClips(ExportFiles):
             return
         body = section_body(self.layout, f"{self.panel_prefix}_export_actions", "Actions")
         if body is not None:
-            clip_choice.draw_actions_list(body, self)
+            draw_actions_list(body, self)
 
     def source(self, context: bpy.types.Context, path: str) -> tuple[Any, str]:
         """Return the source of the animation and its name."""

@@ -1,5 +1,6 @@
-"""Dialog of the export operators: choice of the objects, suggested file name, options."""
+"""Dialog of the export operators: choice of the objects, names of the files, options."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +13,50 @@ from ...blender_data.export_options import HIDDEN
 from ...blender_data.exporting import object_selection
 from ...blender_data.exporting.object_selection import automatic_source, has_surface, select, source_objects
 from ...blender_data.names import name_in_file
+from ...io_formats import api
 from ...io_formats.core.errors import ExportError, MeshferryError
 from ...io_formats.core.format import Format
 from ...io_formats.core.import_choices import imported_texts
 from ...io_formats.core.messages import Text, counted, listed
 from ...io_formats.core.options import IMPORT_CHOICES, Option
+from ...io_formats.disk.file_names import file_name
 from ..layouts import path_property, property_column
 from ..option_properties import draw_options
 from ..progress import DIALOG_WIDTH, LongWork
 from ..sidebar import draw_wrapped
 from ..translations import rpt_
-from .file_names import plain_name, suggested_file_name, with_extension
+
+
+def plain_name(collection: Any) -> str:
+    """Return the collection's name, without the number that Blender added because the file had been imported before."""
+    name: str = collection.name
+    plain = re.sub(r"\.\d{3,}$", "", name)
+    source = collection.meshferry.source_path
+    return plain if source and plain == api.scene_name(Path(source)) else name
+
+
+def suggested_file_name(name: str, target: Format, suffix: str = "", extension: str = "") -> str:
+    """Return a collection's file name with suffix and extension and without forbidden characters.
+
+    ``extension`` is one of the format's extensions, by default the first.
+    """
+    stem = file_name(name.strip(" .") or "Untitled")
+    for known in target.extensions:
+        stem = stem.removesuffix(known)
+    return stem.removesuffix(suffix) + suffix + (extension or target.extensions[0])
+
+
+def with_extension(path: str, target: Format, extension: str = "") -> str:
+    """Return the path with the format's extension; dots before the extension are kept.
+
+    ``extension`` is one of the format's extensions, by default the first.
+    """
+    lower = path.lower()
+    for known in target.extensions:
+        if lower.endswith(known) and Path(path).name.lower() != known:
+            return path[: -len(known)] + (extension or target.extensions[0])
+    return path + (extension or target.extensions[0])
+
 
 _AUTOMATIC = (
     "AUTO",

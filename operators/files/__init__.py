@@ -1,0 +1,1 @@
+"""Import, export, reload, re-export and checks of files."""

@@ -1,1 +1,0 @@
-"""Tools for the data of selected objects."""
