@@ -6,9 +6,8 @@ from ....io_formats.unigine.scene.format import UNIGINE_SCENE
 from ...files.check_operators import CheckObject
 from ...files.import_base import ImportFiles
 from ...hooks import Hooks
-from . import panel, textures
-from .exporters import ExportAnimation, ExportMesh
-from .scene_exporter import ExportUnigineScene
+from . import panel, project_materials
+from .exporters import ExportAnimation, ExportMesh, ExportUnigineScene
 
 
 class Importer(ImportFiles):
@@ -36,5 +35,5 @@ HOOKS = Hooks(
         UNIGINE_SCENE.name: ExportUnigineScene,
     },
     check=Check,
-    panels=(*panel.PANELS, textures.textures_panel),
+    panels=(*panel.PANELS, project_materials.textures_panel),
 )

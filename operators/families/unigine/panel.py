@@ -13,8 +13,7 @@ from ...files.clip_export import rig_of
 from ...layouts import Rows, button, property_column, sidebar_panel
 from ...sidebar import actions_of, draw_actions, draw_wrapped
 from ...translations import iface_, rpt_
-from .project_materials import OBJECT_OT_meshferry_project_materials
-from .textures import draw_search, missing_textures
+from .project_materials import OBJECT_OT_meshferry_project_materials, draw_search, missing_textures
 
 
 class UNIGINE_UL_surfaces(Rows, bpy.types.UIList):
