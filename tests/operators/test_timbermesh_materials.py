@@ -152,7 +152,7 @@ def test_a_slot_gets_a_name_of_the_game(game: Path, box: Any, clean_blender: Any
 
 
 def test_a_menu_that_gives_a_name_opens_no_search(clean_blender: Any) -> None:
-    from meshferry.operators.families.timbermesh.materials import OBJECT_OT_timbermesh_material_choose as Choose
+    from meshferry.operators.families.timbermesh.material_names import OBJECT_OT_timbermesh_material_choose as Choose
 
     manager = MagicMock()
     for name, result in (("Dirt", "executed"), ("", {"RUNNING_MODAL"})):
@@ -162,19 +162,19 @@ def test_a_menu_that_gives_a_name_opens_no_search(clean_blender: Any) -> None:
 
 
 def test_names_are_listed_by_collection_and_include_the_mod(game: Path, box: Any, tmp_path: Path) -> None:
-    from meshferry.operators.families.timbermesh import materials
+    from meshferry.operators.families.timbermesh import material_names
 
     def listed(collection: str) -> list[str]:
         layout = MagicMock()
         layout.row.return_value = layout
         context = SimpleNamespace(object=box, timbermesh_collection=collection)
-        menu = materials.TIMBERMESH_MT_collection if collection else materials.TIMBERMESH_MT_materials
+        menu = material_names.TIMBERMESH_MT_collection if collection else material_names.TIMBERMESH_MT_materials
         menu.draw(SimpleNamespace(layout=layout), context)
         return [call.kwargs["text"] for call in (layout.operator if collection else layout.menu).call_args_list]
 
     assert listed("") == ["Common", "Folktails", "IronTeeth"]
     assert listed("Folktails") == ["BaseWood_Brown.Folktails", "BaseMetal.Folktails"]
-    assert [name for name, _label, _text in materials._choices(None, None)][:2] == ["Dirt", "Water"]
+    assert [name for name, _label, _text in material_names._choices(None, None)][:2] == ["Dirt", "Water"]
     models = make_mod(tmp_path / "mod", Folktails=blueprint("Folktails", ["Ice"], "Materials#append"))
     box.users_collection[0].meshferry.file.path = str(models / "Lodge.timbermesh")
     box.users_collection[0].meshferry.file.owner = "Lodge"

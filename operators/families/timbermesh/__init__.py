@@ -16,8 +16,7 @@ from ...hooks import Hooks
 from ...layouts import file_patterns
 from . import exporters
 from .blueprint_exporter import ExportBlueprint
-from .blueprint_panel import blueprint_panel
-from .blueprints import findings_of, main_collection
+from .blueprints import blueprint_panel, findings_of, main_collection
 from .panel import PANELS, main_panel
 
 
