@@ -532,7 +532,7 @@ def test_weights_are_split_onto_the_nearest_volumes_and_back(clean_blender, avat
 
 def test_factors_by_volume(clean_blender, avatar):
     """Weights of a kit keep their distribution, left and right share a factor, and the last factors are undone."""
-    from meshferry.operators.families.second_life.binding import first_factors
+    from meshferry.operators.families.second_life.binding_tools import first_factors
 
     bpy = clean_blender
     cloth = _grid(bpy, "cloth", [(0, 0, 1.2), (0.1, 0, 1.2), (0, 0, 1.3), (0.1, 0, 1.3)])

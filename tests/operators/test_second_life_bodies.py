@@ -297,7 +297,7 @@ def test_linked_meshes_are_refused_as_bodies(clean_blender: Any, tmp_path: Path)
 
 
 def test_transfer_takes_the_weights_of_the_whole_active_body(clean_blender: Any, folder: Path) -> None:
-    from meshferry.operators.families.second_life.binding import sources
+    from meshferry.operators.families.second_life.binding_tools import sources
 
     bpy = clean_blender
     bpy.ops.object.second_life_load_body(directory=str(folder))

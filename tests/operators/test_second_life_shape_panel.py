@@ -42,7 +42,7 @@ def presets_file(clean_blender: Any, tmp_path: Path, monkeypatch: Any) -> Path:
 
 
 def drawn(bpy: Any) -> Drawn:
-    from meshferry.operators.families.second_life.shape_panel import draw_shape
+    from meshferry.operators.families.second_life.body_shape import draw_shape
 
     layout = Drawn()
     draw_shape(layout, panel_context(bpy), ())
@@ -120,7 +120,7 @@ def test_presets_and_heights_of_the_viewer(
 
 def test_joint_positions_count_in_the_height(clean_blender: Any, avatar: Any) -> None:
     """The skull stays where it is, so it is 0.1 m less above the head; the viewer takes this √2 times."""
-    from meshferry.operators.families.second_life.shape_panel import shape_of
+    from meshferry.operators.families.second_life.body_shape import shape_of
 
     before = shape_of(avatar)
     clean_blender.ops.object.mode_set(mode="EDIT")

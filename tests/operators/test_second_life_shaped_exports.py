@@ -92,8 +92,8 @@ def exporter(operator: str, suffix: str, *chosen: tuple[str, ...], **options: An
 
 
 def figures(bpy: Any, _folder: Path) -> Any:
-    from meshferry.operators.families.second_life.objects import chosen_models
-    from meshferry.operators.families.second_life.weight_section import draw_weight
+    from meshferry.operators.families.second_life.exporters import chosen_models
+    from meshferry.operators.families.second_life.land_impact import draw_weight
 
     assert bpy.ops.object.second_life_weigh() == {"FINISHED"}
     layout = Drawn()

@@ -262,7 +262,7 @@ def test_levels_made_of_it_are_shown_alike(samples: Path) -> None:
 
 def test_a_matrix_that_cannot_be_inverted_is_named(samples: Path, tmp_path: Path, capfd: Any) -> None:
     import bpy
-    from meshferry.operators.families.second_life import shape_panel
+    from meshferry.operators.families.second_life import body_shape
 
     text = (samples / "collada" / "synthetic" / "rig_shape_scaled.dae").read_text()
     start = text.index("1.25 0 0")
@@ -272,7 +272,7 @@ def test_a_matrix_that_cannot_be_inverted_is_named(samples: Path, tmp_path: Path
     avatar = avatar_added()
     (mesh,) = imported(file, active=True)
     assert mesh.meshferry.skin.singular == "mTorso" and armature_of(mesh) == avatar
-    shape_panel.draw_shape(layout := Drawn(), panel_context(bpy), [])
+    body_shape.draw_shape(layout := Drawn(), panel_context(bpy), [])
     assert "to mTorso by a matrix" in " ".join(line for line in layout.lines if isinstance(line, str))
     assert "1 joint has no usable inverse bind matrix" in capfd.readouterr().out
 

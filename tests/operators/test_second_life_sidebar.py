@@ -139,8 +139,8 @@ def test_joints_and_animesh_are_counted(clean_blender, samples):
 
 
 def test_a_change_makes_the_figures_about_and_is_noticed(crate, clean_blender):
-    from meshferry.operators.families.second_life.objects import chosen_models
-    from meshferry.operators.families.second_life.weights import stamp_of
+    from meshferry.operators.families.second_life.exporters import chosen_models
+    from meshferry.operators.families.second_life.land_impact import stamp_of
 
     bpy = clean_blender
     bpy.ops.object.second_life_weigh()
@@ -481,7 +481,7 @@ def test_the_tab_is_for_what_may_go_to_second_life(clean_blender):
 
 def test_all_tools_are_in_the_object_menu(clean_blender):
     """The menu search finds what is in a menu; each entry is an operator that exists."""
-    from meshferry.operators.families.second_life.object_menu import SECOND_LIFE_MT_object
+    from meshferry.operators.families.second_life.panel import SECOND_LIFE_MT_object
 
     layout = MagicMock()
     SECOND_LIFE_MT_object.draw(SimpleNamespace(layout=layout), clean_blender.context)
@@ -508,7 +508,7 @@ def test_all_tools_are_in_the_object_menu(clean_blender):
 
 @pytest.mark.parametrize(("more", "label"), [(0, "Body"), (1, "Body and 1 more bone"), (2, "Body and 2 more bones")])
 def test_the_choice_of_automatic_weights_counts_bones(clean_blender, more, label):
-    from meshferry.operators.families.second_life.avatar_joints import choice_label
+    from meshferry.operators.families.second_life.avatar import choice_label
 
     clean_blender.ops.object.second_life_avatar_add()
     avatar = clean_blender.context.object
@@ -521,7 +521,7 @@ def test_the_choice_of_automatic_weights_counts_bones(clean_blender, more, label
     ("share", "text"), [(0.0, "0%"), (0.002, "<1%"), (0.4, "40%"), (0.994, "99%"), (0.996, ">99%"), (1.0, "100%")]
 )
 def test_small_shares_of_the_cost_are_not_nothing(clean_blender, share, text):
-    from meshferry.operators.families.second_life.weight_section import share_text
+    from meshferry.operators.families.second_life.land_impact import share_text
 
     assert share_text(share) == text
 

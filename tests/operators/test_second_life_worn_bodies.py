@@ -87,7 +87,7 @@ def test_copies_for_other_joints_keep_the_body_a_body(clean_blender: Any, tmp_pa
 
 
 def test_the_panel_of_an_avatar_shows_its_clothes_alone(clean_blender: Any) -> None:
-    from meshferry.operators.families.second_life.objects import chosen_models
+    from meshferry.operators.families.second_life.exporters import chosen_models
 
     bpy = clean_blender
     avatar, _body, shirt = dressed(bpy)
@@ -96,7 +96,7 @@ def test_the_panel_of_an_avatar_shows_its_clothes_alone(clean_blender: Any) -> N
 
 
 def test_factors_are_kept_in_presets(clean_blender: Any) -> None:
-    from meshferry.operators.families.second_life.binding import FACTORS
+    from meshferry.operators.families.second_life.binding_tools import FACTORS
 
     kind = clean_blender.types.OBJECT_OT_second_life_fitted_mesh
     assert "PRESET" in kind.bl_options and len(FACTORS) == 17

@@ -20,9 +20,8 @@ from ...files.import_base import ImportAnyName
 from ...hooks import Hooks
 from ...layouts import requires
 from ...option_properties import import_table
-from .exporters import EXPORTERS
-from .followed_shape import shape_findings
-from .objects import HAS_MODEL, chosen_models, subject_of
+from .bodies import shape_findings
+from .exporters import EXPORTERS, HAS_MODEL, chosen_models, subject_of
 from .panel import main_panel
 
 FORMATS = (

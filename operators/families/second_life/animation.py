@@ -18,7 +18,7 @@ from ...layouts import button, draw_rest, property_column, requires
 from ...reports import inform, warn
 from ...sidebar import draw_wrapped
 from ...translations import iface_
-from .avatar_joints import chosen_avatar
+from .avatar import chosen_avatar
 from .loop_check import draw_loop_check
 
 PALETTES = ("THEME04", "THEME07", "THEME03", "THEME09", "THEME02", "THEME01", "THEME06")

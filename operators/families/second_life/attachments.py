@@ -20,7 +20,7 @@ from ...layouts import button, requires
 from ...reports import inform, refuse
 from ...selection import leave_edit_mode
 from ...translations import iface_
-from .avatar_joints import HAS_AVATAR, NeedsAvatar, chosen_avatar, known_bones
+from .avatar import HAS_AVATAR, NeedsAvatar, chosen_avatar, known_bones
 
 
 class OBJECT_OT_second_life_add_attachment_points(NeedsAvatar, bpy.types.Operator):

@@ -1,29 +1,116 @@
-"""Bodies of the avatar, on which clothes are fitted: any bound mesh, or the classic avatar of an installed viewer."""
+"""Bodies of the avatar, on which clothes are fitted: the choice of a body, Check Fit, Match Seam, findings of Check."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import bpy
-from bpy.props import BoolProperty, StringProperty
+import numpy as np
+from bpy.props import BoolProperty, EnumProperty, StringProperty
 
 from ....blender_data.armature_modifiers import armature_of
 from ....blender_data.importing import import_options, importer
 from ....blender_data.importing.import_options import ImportOptions
+from ....blender_data.mesh_data.element_selection import select_points
 from ....blender_data.operator_calls import Selection
 from ....blender_data.property_groups.translation_context import CONTEXT
-from ....blender_data.rigging import bodies, body_shapes
+from ....blender_data.rigging import as_shown, bodies, body_shapes, joint_weights, mesh_binding, seams
 from ....io_formats.core.errors import MeshferryError
-from ....io_formats.core.messages import counted, listed
+from ....io_formats.core.messages import Message, Text, counted, joined, listed, warning
 from ....io_formats.core.scene import Scene
-from ....io_formats.second_life.avatar import classic_body
+from ....io_formats.second_life.avatar import classic_body, sliders
+from ....io_formats.second_life.avatar.armature_sliders import unfollowed_sliders
 from ....io_formats.second_life.options import VIEWER_FOLDER
 from ...layouts import IN_EDITABLE_SCENE, button, path_property, requires
 from ...preferences import preferences, preferred_path
 from ...reports import Messages, conclude, inform, refuse, warn
 from ...selection import leave_edit_mode
-from .avatar_joints import HAS_AVATAR, chosen_avatar
-from .fit import OBJECT_OT_second_life_check_fit
+from .avatar import HAS_AVATAR, chosen_avatar, is_avatar, known_bones, moved_by_file
+from .binding_tools import Models, NeedsMeshes, Pose, names_of
+from .body_shape import IS_SHAPEABLE
+
+PRESENT = "PRESENT"
+THIN = {34: 15, 105: 20, 649: 20, 652: 20, 676: 10, 678: 20, 685: 10, 753: 5, 795: 5, 879: 5}
+HEAVY = {34: 70, 105: 80, 157: 60, 637: 60, 649: 60, 652: 70, 676: 75, 678: 80, 684: 30, 685: 70, 753: 50, 795: 75}
+"""Positions of sliders by id; all others are at their defaults, and the sex is that of the avatar."""
+SHAPES: Mapping[str, tuple[str, Mapping[int, int] | None]] = {
+    PRESENT: ("Present Shape", None),
+    "THIN": ("Thin", THIN),
+    "DEFAULT": ("Default", {}),
+    "HEAVY": ("Heavy", HEAVY),
+}
+_ALL = "ALL"
+
+
+class OBJECT_OT_second_life_check_fit(bpy.types.Operator):
+    """Find the vertices of clothes that lie inside of the avatar's active body."""
+
+    bl_idname = "object.second_life_check_fit"
+    bl_label = "Check Fit"
+    bl_description = (
+        "Report how many vertices of the selected clothes, or of all clothes of the avatar, are inside of its active "
+        "body: at the present shape, and at a thin, the default and a heavy one. They are selected for edit mode"
+    )
+    bl_options = {"REGISTER", "UNDO"}
+    poll = requires(HAS_AVATAR, IS_SHAPEABLE)
+
+    select: EnumProperty(
+        name="Select",
+        description="At which shape the vertices are inside that are selected",
+        items=((_ALL, "All", "At any of the shapes"), *((key, label, "") for key, (label, _) in SHAPES.items())),
+        default=_ALL,
+    )
+
+    def execute(self, context: bpy.types.Context) -> set[str]:
+        """Shape the avatar four times, count, and give it its shape back."""
+        leave_edit_mode(context)
+        avatar: Any = chosen_avatar(context)
+        body = bodies.active_meshes(avatar, context.view_layer.objects)
+        if not body:
+            return refuse(self, "'{}' has no body; select a bound mesh and press Use as Body", avatar.name)
+        clothes = clothes_of(context, avatar)
+        if not clothes:
+            return refuse(self, "No other mesh is bound to '{}'", avatar.name)
+        try:
+            found = inside_at_shapes(context, avatar, clothes, body)
+        except MeshferryError as problem:
+            return refuse(self, problem.sentence())
+        for obj in clothes:
+            flags = {key: at[obj] for key, at in found.items()}
+            chosen = np.any(list(flags.values()), axis=0) if self.select == _ALL else flags[self.select]
+            select_points(obj, np.flatnonzero(chosen).tolist())
+            shares = [Text("{} {:.1%}", Text(SHAPES[key][0]), float(one.mean())) for key, one in flags.items()]
+            say = warn if np.any(list(flags.values())) else inform
+            say(self, "'{}': vertices inside of the body: {}", obj.name, joined(shares, ", "))
+        return {"FINISHED"}
+
+
+def clothes_of(context: bpy.types.Context, avatar: Any) -> list[Any]:
+    """Return the selected meshes that an avatar deforms, except bodies, or all such visible meshes."""
+    bound = [
+        obj
+        for obj in context.view_layer.objects
+        if obj.type == "MESH" and not obj.meshferry.body and len(obj.data.vertices) and armature_of(obj) == avatar
+    ]
+    return [obj for obj in bound if obj.select_get()] or [obj for obj in bound if obj.visible_get()]
+
+
+def inside_at_shapes(context: bpy.types.Context, avatar: Any, clothes: list[Any], body: list[Any]) -> dict[str, Any]:
+    """Return which vertices of clothes are inside of the body, (V,) by object, for each key of :data:`SHAPES`."""
+    restore = body_shapes.restorer(avatar)
+    male = getattr(avatar, body_shapes.property_name(sliders.MALE))
+    found = {}
+    try:
+        for key, (_label, percents) in SHAPES.items():
+            if percents is not None:
+                defaults = {slider.number: slider.default for slider in body_shapes.sliders()}
+                body_shapes.set_percents(avatar, {**defaults, **percents, sliders.MALE: male})
+            context.view_layer.update()
+            found[key] = as_shown.vertices_inside(clothes, body)
+    finally:
+        restore()
+        context.view_layer.update()
+    return found
 
 
 class OBJECT_OT_second_life_use_as_body(bpy.types.Operator):
@@ -240,3 +327,111 @@ def draw_bodies(layout: Any, context: bpy.types.Context, _models: Any) -> None:
         button(column, OBJECT_OT_second_life_load_body, text="Load Body from Viewer…", icon="OUTLINER_OB_ARMATURE")
     if found:
         button(layout, OBJECT_OT_second_life_check_fit, text="Check Fit", icon="CHECKMARK")
+
+
+_LEAST = 0.05
+"""Weight of a vertex from which on a body counts as weighted for a joint."""
+_MOST = 6
+"""Number of sliders that a message names."""
+
+
+def shape_findings(objects: Iterable[Any], others: Iterable[Any]) -> Iterator[Message]:
+    """Yield a warning for each mesh on which shape sliders have no effect.
+
+    Compared are meshes bound to an avatar with a body (*Use as Body*), by the rule of
+    :func:`.followed_sliders.unfollowed`, and meshes with *Lock Scale* and joint positions. ``others`` are the objects
+    among which the bodies are found.
+    """
+    candidates = list(others)
+    of_bodies: dict[Any, set[str]] = {}
+    for obj in objects:
+        avatar = armature_of(obj) if obj.type == "MESH" and not obj.meshferry.body else None
+        if avatar is None or not is_avatar(avatar):
+            continue
+        if avatar not in of_bodies:
+            of_bodies[avatar] = body_joints(avatar, candidates)
+        yield from findings_of(obj, avatar, of_bodies[avatar])
+
+
+def findings_of(obj: Any, avatar: Any, body: set[str]) -> Iterator[Message]:
+    """Yield the warnings about one mesh; ``body`` are the joints with weights of the avatar's body."""
+    shares = weight_shares(obj, known_bones(avatar))
+    found = unfollowed_sliders(shares, body)
+    if found.volumes and found.sliders:
+        yield warning(
+            "does-not-follow-shape",
+            "it has no weights for {}, which the body has, so that {} no effect on it: {}. Transfer the weights of the "
+            "body, or use Fitted Mesh",
+            listed(list(found.volumes), _MOST),
+            counted(len(found.sliders), "shape slider has", "shape sliders have"),
+            listed(list(found.sliders), _MOST),
+            item=obj.name,
+        )
+    locked = moved_by_file(obj) if obj.meshferry.skin.lock_scale else set()
+    found = unfollowed_sliders(shares, (), locked)
+    if locked and found.sliders:
+        yield warning(
+            "scale-locked",
+            "it locks the scale of {}, so that {} no effect: {}",
+            counted(len(locked), "joint"),
+            counted(len(found.sliders), "shape slider has", "shape sliders have"),
+            listed(list(found.sliders), _MOST),
+            item=obj.name,
+        )
+
+
+def weight_shares(obj: Any, joint_of: dict[str, str]) -> dict[str, float]:
+    """Return the share of a mesh's weights for each joint with weights."""
+    weights = joint_weights.read(obj, set(joint_of))
+    totals = weights.values.sum(axis=0, dtype=np.float64)
+    whole = max(float(totals.sum()), 1e-12)
+    return {joint_of[name]: total / whole for name, total in zip(weights.joints, totals.tolist(), strict=True) if total}
+
+
+def body_joints(avatar: Any, objects: Iterable[Any]) -> set[str]:
+    """Return the joints with weights of an avatar's active body; none without a body."""
+    joint_of, joints = known_bones(avatar), set()
+    for obj in bodies.active_meshes(avatar, objects):
+        weights = joint_weights.read(obj, set(joint_of))
+        strong = (weights.values >= _LEAST).any(axis=0)
+        joints |= {joint_of[name] for name, used in zip(weights.joints, strong.tolist(), strict=True) if used}
+    return joints
+
+
+class OBJECT_OT_second_life_match_seam(NeedsMeshes, bpy.types.Operator):
+    """Let the borders of parts that meet agree."""
+
+    bl_idname = "object.second_life_match_seam"
+    bl_label = "Match Seam"
+    bl_description = (
+        "Give border vertices of the selected meshes that are within 1 mm of a border of the active body, or of the "
+        "mesh selected before, its place, weights and normal, so that no gap opens in any pose or shape"
+    )
+
+    def change(self, context: bpy.types.Context, models: Models, avatar: Any, pose: Pose) -> Text:
+        """Match the finest meshes, one after the other."""
+        items = [model[0] for model in models]
+        mesh_binding.require_bindable(items, avatar)
+        joints = set(known_bones(avatar))
+        found = seams.Seams(sorted(joints))
+        for obj in bodies.active_meshes(avatar, context.view_layer.objects):
+            found.add(obj)
+        made = [obj.name for obj in items if changes_border(context, obj)]
+        if made:
+            raise MeshferryError("{}: modifiers change the border; apply them first", listed(made))
+        count = 0
+        for obj in items:
+            count += found.taken_over(obj, joints)
+            found.add(obj)
+        return Text("{}: {} matched", names_of(models), counted(count, "border vertex", "border vertices"))
+
+
+def changes_border(context: bpy.types.Context, obj: Any) -> bool:
+    """Return whether modifiers add, remove or move vertices of a mesh object, besides armatures."""
+    others = [modifier for modifier in obj.modifiers if modifier.type != "ARMATURE" and modifier.show_viewport]
+    if not others:
+        return False
+    seen = obj.evaluated_get(context.evaluated_depsgraph_get()).data
+    return len(seen.vertices) != len(obj.data.vertices) or not np.array_equal(
+        seams.border_of(seen), seams.border_of(obj.data)
+    )

@@ -20,8 +20,7 @@ from ...option_properties import to_export_options
 from ...reports import Messages, inform, report_lines, warn
 from ...selection import leave_edit_mode, select_only
 from ...translations import rpt_
-from .exporters import last_upload_values
-from .objects import HAS_MODEL, LEVELS, PHYSICS, PICKERS, chosen_models, objects_by_part
+from .exporters import HAS_MODEL, LEVELS, PHYSICS, PICKERS, chosen_models, last_upload_values, objects_by_part
 
 LEVEL_ITEMS = tuple(
     (key, label, f"The {label.lower()} level of detail") for key, label in zip(LEVELS, LEVEL_LABELS, strict=True)

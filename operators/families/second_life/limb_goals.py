@@ -13,7 +13,7 @@ from ....io_formats.second_life.avatar.joints import facing_of
 from ...layouts import button, requires
 from ...reports import inform
 from ...selection import enter_pose_mode, leave_edit_mode
-from .avatar_joints import HAS_AVATAR, chosen_avatar, known_bones
+from .avatar import HAS_AVATAR, chosen_avatar, known_bones
 
 _LEG, _ARM = ("mHip", "mKnee", "mAnkle"), ("mShoulder", "mElbow", "mWrist")
 _LIMBS = (

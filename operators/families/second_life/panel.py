@@ -1,4 +1,4 @@
-"""The tab "Second Life" in the sidebar of the 3D view: levels and physics, weights, upload, checks."""
+"""The tab "Second Life" in the sidebar of the 3D view, and Object > Second Life with the same tools."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -24,19 +24,32 @@ from ...files.clip_export import rig_of
 from ...findings.finding_list import draw_findings
 from ...layouts import button, sidebar_panel
 from ...option_properties import draw_options, to_export_options
+from ...preferences import drawn_for
+from ...registration import MenuEntry
 from ...sidebar import draw_wrapped
 from ...translations import iface_
 from .animation import draw_animation
 from .attachments import draw_attachments
-from .avatar_joints import chosen_avatar, draw_weighted_bones
-from .binding import draw_binding
+from .avatar import chosen_avatar, draw_weighted_bones
+from .binding_tools import draw_binding
 from .bodies import draw_bodies
-from .exporters import UPLOAD_OPERATOR, UPLOAD_OPTIONS, known_folder, last_upload_values
+from .body_shape import draw_shape
+from .exporters import (
+    LEVELS,
+    PHYSICS,
+    PICKERS,
+    UPLOAD_OPERATOR,
+    UPLOAD_OPTIONS,
+    chosen_models,
+    is_wanted,
+    known_folder,
+    last_upload_values,
+    objects_by_part,
+    subject_of,
+)
+from .land_impact import draw_right, draw_weight
 from .limb_goals import draw_goals
-from .objects import LEVELS, PHYSICS, PICKERS, chosen_models, is_wanted, objects_by_part, subject_of
 from .retarget import chosen_rig, draw_retarget
-from .shape_panel import draw_shape
-from .weight_section import draw_right, draw_weight
 
 RIGGING = "Rigging"
 """Title of the section that needs an avatar instead of a model."""
@@ -221,3 +234,52 @@ def draw_eye(layout: Any, key: str, items: list[Any]) -> None:
     """Draw the button that shows a part: an eye, which is open while the part is visible."""
     icon = "HIDE_OFF" if any(obj.visible_get() for obj in items) else "HIDE_ON"
     layout.operator("object.second_life_level_show", text="", icon=icon).part = key
+
+
+class SECOND_LIFE_MT_object(bpy.types.Menu):
+    """Tools for the selected models, the avatar's armature and other rigs."""
+
+    bl_idname = "SECOND_LIFE_MT_object"
+    bl_label = "Second Life"
+
+    def draw(self, _context: bpy.types.Context) -> None:
+        """Draw the entries in the order of the sidebar's sections."""
+        layout = self.layout
+        layout.operator_menu_enum("object.second_life_level_make", "part", text_ctxt=CONTEXT)
+        layout.operator_menu_enum("object.second_life_level_show", "part", text_ctxt=CONTEXT)
+        layout.separator()
+        layout.operator_context = "INVOKE_DEFAULT"  # otherwise Transfer Weights does not ask for the source
+        for name in ("bind", "transfer_weights", "fitted_mesh", "clean_weights", "match_seam"):
+            layout.operator(f"object.second_life_{name}", text_ctxt=CONTEXT)
+        layout.separator()
+        layout.operator_menu_enum("object.second_life_automatic_weights", "weighted", text_ctxt=CONTEXT)
+        for name in ("snap_joints", "ik_add", "ik_remove"):
+            layout.operator(f"object.second_life_{name}", text_ctxt=CONTEXT)
+        layout.operator_menu_enum("object.second_life_retarget", "proportions", text_ctxt=CONTEXT)
+        layout.separator()
+        layout.operator_menu_enum("object.second_life_shape_set", "shape", text_ctxt=CONTEXT)
+        for name in ("shape_random", "shape_copy", "load_shape", "save_shape", "shape_apply", "shape_standard"):
+            layout.operator(f"object.second_life_{name}", text_ctxt=CONTEXT)
+        layout.separator()
+        for name in ("use_as_body", "add_mannequin", "load_body", "check_fit", "add_attachment_points"):
+            layout.operator(f"object.second_life_{name}", text_ctxt=CONTEXT)
+        layout.operator_menu_enum("object.second_life_attach", "point", text_ctxt=CONTEXT)
+        layout.separator()
+        for name in (
+            "object.second_life_weigh",
+            "export_scene.second_life_check",
+            "object.second_life_clean_action",
+            "export_scene.second_life_anim_check",
+        ):
+            layout.operator(name, text_ctxt=CONTEXT)
+        button(layout, UPLOAD_OPERATOR, text="Export Upload Set…", scope="SELECTION")
+
+
+@drawn_for("second_life")
+def draw_object_entry(self: Any, _context: bpy.types.Context) -> None:
+    """Draw the submenu in the Object menu of the 3D view."""
+    self.layout.separator()
+    self.layout.menu(SECOND_LIFE_MT_object.bl_idname, text_ctxt=CONTEXT)
+
+
+ENTRIES = (MenuEntry("VIEW3D_MT_object", draw_object_entry),)

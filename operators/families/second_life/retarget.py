@@ -30,7 +30,7 @@ from ....io_formats.second_life.models.space import TO_AVATAR
 from ...layouts import Condition, Rows, button, requires
 from ...reports import Messages, conclude, inform, warn
 from ...selection import leave_edit_mode, select_only
-from .avatar_joints import chosen_avatar, known_bones
+from .avatar import chosen_avatar, known_bones
 
 PREFIX = "SL "
 PROPORTIONS = (

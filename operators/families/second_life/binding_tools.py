@@ -33,7 +33,7 @@ from ...findings.mesh_tools import apply_scale, has_even_scale, scale_refusal
 from ...layouts import button, property_column, requires
 from ...reports import inform, refuse, warn
 from ...selection import leave_edit_mode
-from .avatar_joints import HAS_AVATAR, bone_lines, chosen_avatar, known_bones
+from .avatar import HAS_AVATAR, bone_lines, chosen_avatar, known_bones
 
 Models = list[list[Any]]
 Pose = Mapping[str, Any]

@@ -1,26 +1,106 @@
-"""The section "Shape" of the sidebar: the sliders of an avatar's shape, presets, height."""
+"""The section "Shape" of the sidebar: the sliders of an avatar's shape, presets, height, files of shapes.
 
+The file is JSON: the values of sliders by their ids, by name. It is read again at each use, so that several running
+Blenders share it.
+"""
+
+import json
+import math
+import os
 import random
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import bpy
-from bpy.props import EnumProperty, IntProperty, StringProperty
+from bpy.props import BoolProperty, EnumProperty, IntProperty, StringProperty
+from bpy_extras.io_utils import ExportHelper, ImportHelper
 
 from ....blender_data.armature_modifiers import deformed_meshes
+from ....blender_data.importing import import_options, importer
+from ....blender_data.importing.import_options import ImportOptions
+from ....blender_data.names import name_in_file
 from ....blender_data.property_groups.translation_context import CONTEXT
 from ....blender_data.rigging import body_shapes, shown_bindings
+from ....io_formats import api
 from ....io_formats.core.body_shapes import JointShapes
-from ....io_formats.core.errors import MeshferryError
+from ....io_formats.core.errors import FormatError, MeshferryError
 from ....io_formats.core.messages import Text
+from ....io_formats.core.scene import Scene, Skeleton
+from ....io_formats.disk.atomic_write import replace_file
+from ....io_formats.disk.file_names import file_name
+from ....io_formats.disk.special_files import read_bytes
 from ....io_formats.second_life.avatar import armature_sliders, sliders
-from ...layouts import Condition, button, requires
-from ...reports import inform, readable, refuse
+from ....io_formats.second_life.shape_file.format import AS_OTHERS_SEE, SECOND_LIFE_SHAPE
+from ...files.import_base import summary_parts
+from ...layouts import Condition, button, file_patterns, path_property, property_column, requires
+from ...reports import Messages, conclude, inform, readable, refuse
 from ...sidebar import draw_wrapped
 from ...translations import iface_, rpt_
-from .avatar_joints import HAS_AVATAR, chosen_avatar
+from .avatar import HAS_AVATAR, chosen_avatar
 from .retarget import OBJECT_OT_second_life_retarget
-from .shape_presets import COPIED, keep_shape, kept_shapes
+
+FILE_NAME = "meshferry_shapes.json"
+COPIED = ""
+"""Name of the shape that the user copied, which is not a preset."""
+
+Values = dict[int, float]
+
+
+def presets_file() -> Path:
+    """Return the path of the file; its folder exists.
+
+    Raises
+    ------
+    MeshferryError
+        The folder cannot be made.
+    """
+    folder = bpy.utils.user_resource("CONFIG", create=True)
+    if not folder:
+        raise MeshferryError("The folder of Blender's configuration cannot be made")
+    return Path(folder) / FILE_NAME
+
+
+def kept_shapes() -> dict[str, Values]:
+    """Return the values of all kept shapes by name, in the order in which they were added.
+
+    Raises
+    ------
+    MeshferryError
+        The file cannot be read.
+    """
+    path = presets_file()
+    if not os.path.exists(path):  # False, too, if the folder cannot be read
+        return {}
+    data = read_bytes(path)
+    try:
+        found = json.loads(data)
+        return {
+            str(name): {
+                int(number): float(value)
+                for number, value in values.items()
+                if int(number) in sliders.sliders() and math.isfinite(value)
+            }
+            for name, values in found.items()
+        }
+    except (ValueError, TypeError, AttributeError, RecursionError) as problem:
+        raise MeshferryError("The file does not hold shapes; move it away to start anew", file=path) from problem
+
+
+def keep_shape(name: str, values: Mapping[int, float] | None) -> None:
+    """Write a shape into the file under a name, in place of the one of that name; None removes it.
+
+    Raises
+    ------
+    MeshferryError
+        The file cannot be read or written.
+    """
+    kept = kept_shapes()
+    kept.pop(name, None)
+    if values is not None:
+        kept[name] = dict(values)
+    replace_file(presets_file(), (json.dumps(kept, indent=1) + "\n").encode("ascii"))
+
 
 FEMALE, MALE = 0.0, 100.0
 """Positions of the slider of the sex."""
@@ -421,3 +501,78 @@ def draw_height(layout: Any, context: bpy.types.Context, height: float) -> None:
     row = layout.row()
     row.alignment = "LEFT"
     row.operator(OBJECT_OT_second_life_shape_height.bl_idname, text=text.format(height), translate=False, emboss=False)
+
+
+OTHER_NAMES = "*.dat;*.txt;*.asset"
+"""Patterns of further names of body part assets, which other files have, too."""
+
+
+class OBJECT_OT_second_life_load_shape(NeedsShape, ImportHelper, bpy.types.Operator):
+    """Set the sliders of an avatar's shape from a file."""
+
+    bl_idname = "object.second_life_load_shape"
+    bl_label = "Load Shape"
+    bl_description = (
+        "Set all sliders of the avatar from an appearance export of a viewer (.xml) or a body part asset. Sliders that "
+        "the file lacks get their default"
+    )
+
+    filter_glob: StringProperty(
+        default=f"{file_patterns(SECOND_LIFE_SHAPE.extensions)};{OTHER_NAMES}", options={"HIDDEN", "SKIP_SAVE"}
+    )
+    filepath: path_property("File Path", "File with the shape", "FILE_PATH", {"HIDDEN", "SKIP_SAVE"})
+
+    def execute(self, context: bpy.types.Context) -> set[str]:
+        """Load the file."""
+        path = bpy.path.abspath(self.filepath)
+        messages, results = Messages(), []
+        with messages.outcome(path) as name:
+            loaded = api.load(path)
+            if loaded.format != SECOND_LIFE_SHAPE:
+                raise FormatError("This is a {} file, not a shape", loaded.format.label)
+            options = ImportOptions.of({"armature": "ACTIVE"})
+            request = import_options.ImportRequest(context, api.scene_of(loaded), options, path, chosen_avatar(context))
+            results.append(importer.import_scene(request))
+            messages.warn(name, results[0].warnings)
+        return conclude(self, messages, summary_parts(results), "Imported")
+
+
+class OBJECT_OT_second_life_save_shape(ExportHelper, bpy.types.Operator):
+    """Write the shape of an avatar to a file."""
+
+    bl_idname = "object.second_life_save_shape"
+    bl_label = "Save Shape"
+    bl_description = "Write the sliders of the avatar to an .xml file like the appearance exports of viewers"
+    bl_options = {"REGISTER"}
+    poll = requires(HAS_AVATAR)
+
+    filename_ext = SECOND_LIFE_SHAPE.extensions[0]
+    filter_glob: StringProperty(
+        default=file_patterns(SECOND_LIFE_SHAPE.written_extensions), options={"HIDDEN", "SKIP_SAVE"}
+    )
+    filepath: path_property("File Path", "File to write", "FILE_PATH", {"HIDDEN", "SKIP_SAVE"})
+    use_as_others_see: BoolProperty(
+        name=AS_OTHERS_SEE.label, description=AS_OTHERS_SEE.description, default=AS_OTHERS_SEE.default
+    )
+
+    def invoke(self, context: bpy.types.Context, event: Any) -> set[str]:
+        """Open the file browser with the name of the avatar."""
+        if not self.filepath:
+            self.filepath = file_name(name_in_file(chosen_avatar(context))) + self.filename_ext
+        return super().invoke(context, event)
+
+    def draw(self, _context: bpy.types.Context) -> None:
+        """Draw the option."""
+        property_column(self.layout).prop(self, AS_OTHERS_SEE.name)
+
+    def execute(self, context: bpy.types.Context) -> set[str]:
+        """Write the file, or leave an existing one as it was."""
+        armature = chosen_avatar(context)
+        path = bpy.path.abspath(self.filepath)
+        messages = Messages()
+        with messages.outcome(path) as name:
+            skeleton = Skeleton(name_in_file(armature), slider_values=body_shapes.percents_of(armature))
+            options = {AS_OTHERS_SEE.name: self.use_as_others_see}
+            written = api.write_scene(Scene(Path(path).stem, skeletons=[skeleton]), path, SECOND_LIFE_SHAPE, options)
+            messages.warn(name, written)
+        return conclude(self, messages, ["1 body shape"], "Exported")
