@@ -1,7 +1,7 @@
 """Translations of the user interface.
 
 A dialog is completely in a language that has a file in ``translations/``, or completely in English; see
-:mod:`..blender_data.translation_context`. ``translations/template.json`` lists all texts. A translation is a copy of it
+:mod:`..blender_data.property_groups.translation_context`. ``translations/template.json`` lists all texts. A translation is a copy of it
 named after its locale (``de_DE.json``) with a translated value for each key; ``tests/examples/translation_template.py``
 generates the template.
 

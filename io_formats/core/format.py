@@ -70,28 +70,6 @@ COUNTS = (
 Values = Mapping[str, Any]
 
 
-_EARLIER = {
-    "format": ("sniffing",),
-    "codec": ("reader", "writer"),
-    "mapping": ("scene_mapping", "facts", "linking"),
-    "checks": ("checks",),
-}
-"""Modules of packages that are not merged yet."""
-
-
-class _Parts:
-    """Several modules of a package as one, each imported when a function of it or of a later one is asked for."""
-
-    def __init__(self, package: str, names: Sequence[str]) -> None:
-        self._paths = [f"{package}.{name}" for name in names]
-
-    def __getattr__(self, name: str) -> Any:
-        for path in self._paths:
-            if find_spec(path) is not None and hasattr(found := import_module(path), name):
-                return getattr(found, name)
-        raise AttributeError(name)
-
-
 def modules_of(package: str) -> Callable[[str], Any]:
     """Return a function that imports a module of a package by its name, such as ``codec``, on first use.
 
@@ -100,8 +78,6 @@ def modules_of(package: str) -> Callable[[str], Any]:
 
     @cache  # An import takes time even if its module is loaded, and each file needs about 16.
     def load(name: str) -> Any:
-        if find_spec(f"{package}.{name}") is None and find_spec(f"{package}.mapping") is None:
-            return _Parts(package, _EARLIER[name])
         if name == "checks" and find_spec(f"{package}.checks") is None:
             name = "mapping"
         return import_module(f"{package}.{name}")

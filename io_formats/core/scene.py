@@ -1,7 +1,7 @@
 """The neutral scene, to which all formats are mapped.
 
 Space: right-handed, Z up, metres, counter-clockwise triangles, texture v up; quaternions are (w, x, y, z). Only a
-format's ``scene_mapping`` uses another space. Arrays are C-contiguous NumPy arrays. Letters in shapes: P points, T
+format's ``mapping`` uses another space. Arrays are C-contiguous NumPy arrays. Letters in shapes: P points, T
 triangles, C = 3 T corners, N values of a layer, F frames.
 """
 

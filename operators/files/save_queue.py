@@ -29,11 +29,11 @@ class SaveSession:
     trusted: str = ""
     """Path of the .blend file if the user's list applies: it is as it was last saved, or the user agreed since."""
     stamp: list[int] = field(default_factory=list)
-    """That of the .blend file when it was opened or last saved; see :class:`.exports_on_save.AllowedExports`."""
+    """That of the .blend file when it was opened or last saved; see :class:`.file_records.AllowedExports`."""
     is_due: bool = False
     """Whether a save happened since the last export on save."""
     declined: set[str] = field(default_factory=set)
-    """Files, as :func:`exports_on_save.file_key`, about which the user is not asked again."""
+    """Files, as :func:`file_records.file_key`, about which the user is not asked again."""
 
     def is_trusted(self) -> bool:
         """Return whether the user's list applies to the open .blend file."""

@@ -38,7 +38,7 @@ def reads(tree: ast.AST) -> Iterator[str]:
 
 def modules_of_no_format() -> list[Path]:
     """Return the modules outside the packages of the formats."""
-    families = {path for path in (ROOT / "io_formats").iterdir() if any(path.rglob("scene_mapping.py"))}
+    families = {path for path in (ROOT / "io_formats").iterdir() if any(path.rglob("mapping.py"))}
     assert len(families) >= 4
     found = [
         path

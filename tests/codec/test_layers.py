@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 import functools
+import graphlib
+import io
 import json
 import re
 import subprocess
 import sys
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,20 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BLENDER = {"bpy", "bmesh", "mathutils", "bpy_extras", "gpu", "bl_math", "idprop", "aud", "blf", "addon_utils"}
 FILE_FORMATS = re.compile(r"timbermesh|unigine|second.?life|mesh.?serializer(?!_v)|timberborn", re.IGNORECASE)
 """``[MeshSerializer_v`` is the signature of OGRE's meshes."""
-NEUTRAL = (
-    "core",
-    "binary",
-    "geometry",
-    "images",
-    "passes",
-    "disk",
-    "api.py",
-    "fbx_files.py",
-    "partner_files.py",
-    "unknown_files.py",
-    "xml_files.py",
-    "xml_sniffing.py",
-)
+NEUTRAL = ("core", "encodings", "geometry", "passes", "disk", "api.py", "partner_files.py", "projects.py")
 FAMILIES = {"timbermesh", "unigine", "second_life", "mesh_serializer"}
 
 
@@ -121,10 +111,86 @@ def test_every_entry_of_io_formats_is_neutral_or_a_family() -> None:
     assert entries == {*NEUTRAL, *FAMILIES, "registry.py"}
 
 
-def test_folders_of_blender_data_are_small() -> None:
-    for folder in {path.parent for path in modules("blender_data")}:
-        names = {path.name for path in folder.glob("*.py")} - {"__init__.py"}
-        assert len(names) <= 14, f"{folder} has {len(names)} modules"
+LAYERS = ("io_formats", "blender_data", "operators", "cli")
+MOST_LINES, MOST_MODULES = 450, 15
+
+
+def lines_with_code(path: Path) -> int:
+    """Return the number of lines of a module without docstrings, comments and blank lines."""
+    text = path.read_text(encoding="utf-8")
+    documented: set[int] = set()
+    for node in ast.walk(ast.parse(text)):
+        body = getattr(node, "body", None)
+        for item in body if isinstance(body, list) else []:
+            if (
+                isinstance(item, ast.Expr)
+                and isinstance(item.value, ast.Constant)
+                and isinstance(item.value.value, str)
+            ):
+                documented.update(range(item.lineno, (item.end_lineno or item.lineno) + 1))
+    blank = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
+    lines = set[int]()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in blank:
+            lines.update(range(token.start[0], token.end[0] + 1))
+    return len(lines - documented)
+
+
+def test_modules_and_folders_have_a_readable_size() -> None:
+    for layer in LAYERS:
+        for path in modules(layer):
+            assert lines_with_code(path) <= MOST_LINES, path
+        for folder in {path.parent for path in modules(layer)}:
+            names = {path.name for path in folder.glob("*.py")} - {"__init__.py"}
+            assert len(names) <= MOST_MODULES, f"{folder} has {len(names)} modules"
+
+
+def run_time_imports(node: ast.AST) -> Iterator[ast.ImportFrom]:
+    """Yield the statements that import at run time, also in functions, without those for type checkers."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.ImportFrom):
+            yield child
+        elif not (isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test)):
+            yield from run_time_imports(child)
+
+
+def imported_modules(path: Path) -> Iterator[Path]:
+    """Yield the modules of the package that a module imports."""
+    for node in run_time_imports(ast.parse(path.read_text(encoding="utf-8"))):
+        if node.level:
+            base = path.parents[node.level - 1].joinpath(*(node.module or "").split("."))
+            for alias in node.names:
+                yield next(
+                    found
+                    for found in (base / f"{alias.name}.py", base / alias.name, base.with_suffix(".py"), base)
+                    if found.exists()
+                )
+
+
+@functools.cache
+def folder_imports() -> dict[str, set[str]]:
+    """Return which folders import which folders beside them."""
+    found: dict[str, set[str]] = {}
+    for path in (path for layer in LAYERS for path in modules(layer)):
+        for target in imported_modules(path):
+            own, other = path.relative_to(ROOT).parent.parts, target.relative_to(ROOT).parent.parts
+            depth = next((n for n, pair in enumerate(zip(own, other, strict=False)) if pair[0] != pair[1]), None)
+            if depth is not None:
+                found.setdefault("/".join(own[: depth + 1]), set()).add("/".join(other[: depth + 1]))
+    return found
+
+
+def test_folders_beside_each_other_form_no_cycle() -> None:
+    order = list(graphlib.TopologicalSorter(folder_imports()).static_order())  # raises CycleError
+    assert len(order) > 20
+
+
+def test_rigging_importing_and_exporting_are_apart() -> None:
+    folders = {"blender_data/rigging", "blender_data/importing", "blender_data/exporting"}
+    assert "blender_data/rigging" in folder_imports()["blender_data/importing"]
+    assert not folder_imports()["blender_data/rigging"] & folders
+    for folder in ("importing", "exporting"):
+        assert folder_imports()[f"blender_data/{folder}"] & folders == {"blender_data/rigging"}
 
 
 def test_imports_within_the_package_are_relative() -> None:

@@ -1,6 +1,6 @@
 """A Blender material -> neutral shading, from the values and images in the nodes before its shader.
 
-This is the inverse of ``importing/shading``. Node setups of artists and of Blender's own importers are read, too. All
+This is the inverse of ``importing/shaders``. Node setups of artists and of Blender's own importers are read, too. All
 other nodes are reported, once for each material.
 """
 

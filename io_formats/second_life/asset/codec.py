@@ -1,7 +1,7 @@
 """Bytes <-> a mesh asset: the header and each block as LLSD values (formats page, section 2).
 
 LLSD values are Python's: None, bool, int, float, str, bytes (binary), ``uuid.UUID``, list, dict, and
-``llsd_binary.RawString``, ``URI`` and ``Date``. ``lod_block``, ``skin_block`` and ``physics_block`` convert them to
+``llsd.RawString``, ``URI`` and ``Date``. ``level_block``, ``skin_block`` and ``physics_block`` convert them to
 arrays and back.
 """
 

@@ -167,7 +167,7 @@ def deformations(names: Sequence[str], heads: Floats, mesh: WornMesh, placed: Fl
 class _Rig:
     """The b bones of an armature that are joints of the avatar.
 
-    Arrays of n joints are in the order of :func:`.evaluation.joint_names`.
+    Arrays of n joints are in the order of :func:`.sliders.joint_names`.
     """
 
     bone: Indices

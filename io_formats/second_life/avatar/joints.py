@@ -258,7 +258,7 @@ _QUARTER = np.radians(1.0)
 
 
 def facing_of(heads: Mapping[str, transforms_Matrix]) -> transforms_Matrix:
-    """Return the same as :func:`.rigging.facing` for the positions of joints, (3,), by their names in the table."""
+    """Return the same as :func:`facing` for the positions of joints, (3,), by their names in the table."""
     left = left_of(heads)
     if left is None or np.hypot(left[0], left[1]) < 0.1 * np.linalg.norm(left):
         return TO_AVATAR.copy()

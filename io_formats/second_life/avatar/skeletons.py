@@ -96,7 +96,7 @@ def avatar_skeleton(
     """Return the standard avatar: 133 bones, 26 collision volumes, and on request 47 attachment points.
 
     Joints follow their parents; positions are exactly those of the table. ``weighted`` is the key of a choice of
-    :mod:`.automatic_weights`.
+    :mod:`.joints`.
     """
     kinds = {"bone"}
     if with_collision_volumes:
@@ -196,7 +196,7 @@ def skeleton_of(
     given_names:
         Names of joints that differ from the table.
     weighted:
-        Joints that take part in automatic weights: the key of a choice of :mod:`.automatic_weights`.
+        Joints that take part in automatic weights: the key of a choice of :mod:`.joints`.
     """
     table = avatar_joints.table()
     worlds = rest_worlds(rests)

@@ -323,7 +323,7 @@ class ShapedJoints:
 
 
 def effective_weights(values: Mapping[int, float]) -> Floats:
-    """Return the weights of all parameters in the order of :func:`.parameters.parameters`, (p,).
+    """Return the weights of all parameters in the order of :func:`parameters`, (p,).
 
     ``values`` are those of sliders by id; missing ones have their default, and others are ignored.
     """

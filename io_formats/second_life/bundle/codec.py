@@ -21,7 +21,7 @@ VERSION = 3
 
 @dataclass
 class Bundle:
-    """A model bundle. ``instances.instances_of`` decodes its instances, ``bundle_of`` encodes them."""
+    """A model bundle. ``mapping.instances_of`` decodes its instances, ``bundle_of`` encodes them."""
 
     values: dict[str, Any] = field(default_factory=dict)
     """The map in its original order; the content of ``mesh`` is stored in ``meshes`` and written from there."""

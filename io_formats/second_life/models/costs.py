@@ -1,6 +1,6 @@
 """The cost of an object in world (formats page, section 11), from the compressed sizes of its levels of detail.
 
-Names of levels are those of :data:`~.models.LEVELS`; sizes are in bytes, lengths in metres.
+Names of levels are those of ``options.LEVELS``; sizes are in bytes, lengths in metres.
 """
 
 from __future__ import annotations

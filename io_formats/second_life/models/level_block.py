@@ -45,7 +45,7 @@ def decode_weights(data: bytes, count: int, report: Report) -> tuple[Bytes, Inte
     Returns
     -------
     joint_indices, joint_weights, influences:
-        (count, 4) uint8, (count, 4) uint16 and (count,) uint8, as in :class:`~.lod_block.Face`; weights of zero are
+        (count, 4) uint8, (count, 4) uint16 and (count,) uint8, as in :class:`Face`; weights of zero are
         dropped, unused entries are 0.
     """
     records, held = _records(data, count, report)

@@ -282,6 +282,6 @@ def placement_builder(name: str, projects: Projects, options: Mapping[str, Any] 
 def to_scene(document: Blueprint, name: str, options: Mapping[str, Any] | None = None) -> Scene:
     """Map a blueprint to a placement of its own nodes.
 
-    Models and nested blueprints are added by :mod:`.linking`.
+    Models and nested blueprints are added by :func:`link`.
     """
     return PlacementBuilder(name, None).build(document)

@@ -1,6 +1,6 @@
 """New materials of a scene -> ``.mat`` files and their textures (docs/formats/unigine_writing.md, Materials).
 
-A file holds only what differs from the engine's ``mesh_base``. The result is the inverse of ``unigine/shading.py``.
+A file holds only what differs from the engine's ``mesh_base``. The result is the inverse of ``material_shading``.
 """
 
 from __future__ import annotations

@@ -292,7 +292,7 @@ class Project:
 
     @cached_property
     def _uses(self) -> dict[str, SurfaceUses]:
-        """How often each material is assigned to each surface of each mesh, by :func:`.mesh_uses.mesh_key`."""
+        """How often each material is assigned to each surface of each mesh, by :func:`mesh_key`."""
         found, unreadable = self._projects.shared(self.root, "uses", self._find_uses)
         self.files.unreadable |= unreadable
         return {

@@ -46,7 +46,7 @@ from .references import LinkedFile, Problem, ProjectLinks, is_of_editor
 
 
 def check(document: SceneFile) -> list[Message]:
-    """Return findings about the file itself. Findings about files that it refers to come from :mod:`.linking`."""
+    """Return findings about the file itself. Findings about files that it refers to come from :func:`link`."""
     report = Report([replace(message, kind=Kind.WARNING) for message in document.warnings])
     repeated = [
         name for name, count in Counter(node.identifier for node in document.nodes).items() if name and count > 1
@@ -424,7 +424,7 @@ def _build(
 def to_scene(document: SceneFile, name: str, options: Mapping[str, Any] | None = None) -> Scene:
     """Map a node or world file to a placement of its own nodes and meshes, with the options of ``IMPORT_OPTIONS``.
 
-    References to other files are followed by :mod:`.linking`.
+    References to other files are followed by :func:`link`.
     """
     return PlacementBuilder(name, None, options).build(document)
 

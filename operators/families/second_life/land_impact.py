@@ -73,7 +73,7 @@ class MeshferryModelWeight(bpy.types.PropertyGroup):
 
 
 COPIED = ["name", "download", "physics", "physics_shape", "animesh", "complexity", "joints", "same_mesh_as", "is_exact"]
-"""Properties of an object that have the values of its :class:`.figures.Figures`."""
+"""Properties of an object that have the values of its :class:`.land_impact.Figures`."""
 
 
 class MeshferryWeights(bpy.types.PropertyGroup):
