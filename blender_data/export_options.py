@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
-
-import bpy
+from typing import TYPE_CHECKING, Any
 
 from ..io_formats.core.capabilities import Capabilities
 from ..io_formats.core.options import Choice, Options, completes_models, embeds_animation, option
-from .animation.action_ranges import FileClips
-from .exporting.object_selection import Source
+
+if TYPE_CHECKING:  # the command line reads the options without Blender
+    import bpy
+
+    from .animation.action_ranges import FileClips
+    from .exporting.object_selection import Source
 
 
 def _exports_clips(values: Mapping[str, Any]) -> bool:

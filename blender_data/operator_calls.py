@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-import bpy
+if TYPE_CHECKING:  # the command line uses ``operator_error`` where there is no Blender
+    import bpy
 
 
 def operator_error(problem: Exception) -> str:
@@ -29,6 +31,8 @@ class Selection:
 
     def give_way_to(self, obj: bpy.types.Object) -> None:
         """Make another object active, in object mode, with nothing else selected."""
+        import bpy
+
         if self.mode != "OBJECT":
             bpy.ops.object.mode_set(mode="OBJECT")
         for other in self.selected:
@@ -37,6 +41,8 @@ class Selection:
 
     def restore(self) -> None:
         """Restore selection, active object and mode."""
+        import bpy
+
         now = self.layer.objects.active
         if now is not None and now != self.active and _mode(now) != "OBJECT":
             bpy.ops.object.mode_set(mode="OBJECT")
@@ -57,6 +63,8 @@ def edit_mode(context: bpy.types.Context, obj: bpy.types.Object) -> Iterator[Non
 
     Afterwards restore mode, selection and active object.
     """
+    import bpy
+
     before, mirrors = Selection(context), obj.data.use_mirror_x
     # Link it to the scene's own collection, which cannot be hidden or excluded.
     home = context.scene.collection
@@ -80,6 +88,8 @@ def edit_mode(context: bpy.types.Context, obj: bpy.types.Object) -> Iterator[Non
 @contextlib.contextmanager
 def edited(context: bpy.types.Context, data: bpy.types.Armature) -> Iterator[None]:
     """Put armature data into edit mode by a temporary object, since the user's object may be hidden."""
+    import bpy
+
     stand_in = bpy.data.objects.new("Meshferry", data)
     try:
         with edit_mode(context, stand_in):

@@ -1,9 +1,9 @@
 """Translations of the user interface.
 
 A dialog is completely in a language that has a file in ``translations/``, or completely in English; see
-:mod:`..blender_data.property_groups.translation_context`. ``translations/template.json`` lists all texts. A translation is a copy of it
-named after its locale (``de_DE.json``) with a translated value for each key; ``tests/examples/translation_template.py``
-generates the template.
+:mod:`..blender_data.property_groups.translation_context`. ``translations/template.json`` lists all texts. A translation
+is a copy of it named after its locale (``de_DE.json``) with a translated value for each key;
+``tests/examples/translation_template.py`` generates the template.
 
 Texts about the content of files (warnings, findings, causes of failures) are templates with values; see
 :mod:`..io_formats.core.messages`. Each template is a key.

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
-
-import bpy
+from typing import TYPE_CHECKING, Any
 
 from ...io_formats.core import options as core_options
 from ...io_formats.core.options import Choice, Options, option
-from ...io_formats.core.scene import Scene
-from ...io_formats.disk.reach import Reach
+
+if TYPE_CHECKING:  # the command line reads the options without Blender
+    import bpy
+
+    from ...io_formats.core.scene import Scene
+    from ...io_formats.disk.reach import Reach
 
 
 def _imports_animation(values: Mapping[str, Any]) -> bool:

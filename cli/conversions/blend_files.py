@@ -22,8 +22,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-import bpy
-
 from ...blender_data.export_options import ExportOptions
 from ...blender_data.importing.import_options import ImportOptions
 from ...blender_data.operator_calls import operator_error
@@ -39,6 +37,8 @@ from .. import interruption
 from ..output import one_line
 
 if TYPE_CHECKING:
+    import bpy
+
     from ...io_formats.core.scene import Scene
 
 
@@ -487,15 +487,17 @@ class EmptyFile:
         scene: Any = context.scene  # an open file has a scene
         self._settings = [_values(owner) for owner in _owners(scene)]
         self._own_keys = frozenset(scene.keys())
-        kinds = (prop.identifier for prop in bpy.types.BlendData.bl_rna.properties if prop.type == "COLLECTION")
+        data: Any = context.blend_data
+        kinds = (prop.identifier for prop in data.bl_rna.properties if prop.type == "COLLECTION")
         self._kinds = [kind for kind in kinds if kind not in _STAYING | _OTHERWISE]
-        self._staying = self._count_staying()
+        self._staying = _count_staying(data)
 
     def restore(self, context: bpy.types.Context) -> bool:
         """Remove everything that was imported. Return False, without changes, if the file is in an unexpected state."""
-        if len(bpy.data.libraries) or self._count_staying() != self._staying:
+        data: Any = context.blend_data
+        if len(data.libraries) or _count_staying(data) != self._staying:
             return False
-        bpy.data.batch_remove([block for kind in self._kinds for block in getattr(bpy.data, kind)])
+        data.batch_remove([block for kind in self._kinds for block in getattr(data, kind)])
         scene: Any = context.scene
         for owner, values in zip(_owners(scene), self._settings, strict=True):
             for name, value in values.items():
@@ -506,8 +508,9 @@ class EmptyFile:
                 del scene[key]
         return True
 
-    def _count_staying(self) -> list[int]:
-        return [len(getattr(bpy.data, kind)) for kind in sorted(_STAYING)]
+
+def _count_staying(data: bpy.types.BlendData) -> list[int]:
+    return [len(getattr(data, kind)) for kind in sorted(_STAYING)]
 
 
 def _owners(scene: bpy.types.Scene) -> tuple[Any, ...]:

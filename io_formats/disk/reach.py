@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.messages import Report, Text, counted, joined, listed
-from ..encodings.image_files import begins_as_picture
 from .rooted_files import is_inside, is_network_path, leads_to_network
 from .special_files import open_regular
 
@@ -110,6 +109,8 @@ def as_option(paths: Iterable[str | Path]) -> str:
 
 def is_picture(path: str | Path) -> bool:
     """Return whether the content of a file begins as a picture or a film does."""
+    from ..encodings.image_files import begins_as_picture  # loads NumPy, which the command line needs later
+
     try:
         with os.fdopen(open_regular(path, follows_links=True), "rb") as stream:
             return begins_as_picture(stream.read(_HEAD))

@@ -143,17 +143,18 @@ def test_docstrings_refer_to_sections_that_exist() -> None:
 def test_docstrings_refer_to_numbered_sections_that_exist(family: str) -> None:
     found = 0
     for path in (ROOT / "io_formats" / family).rglob("*.py"):
-        page = "second_life_animation" if {"animation", "motion_text"} & set(path.parts) else family
+        page = "second_life_animation" if {"animation", "bvh"} & set(path.parts) else family
         page = family if family != "second_life" else page
         of_folder = {"project": "unigine_projects", "scene": "unigine_scenes", "collada": "collada"}
-        of_folder |= dict.fromkeys(("shape", "body"), "second_life_shapes")
+        of_folder |= {"shape_file": "second_life_shapes"}
         page = of_folder.get(path.parent.name, page)
+        page = "second_life_shapes" if path.stem in {"sliders", "classic_body", "armature_sliders"} else page
         sections = {heading.split()[0].rstrip(".") for heading in headings(text_of(ROOT / f"docs/formats/{page}.md"))}
         for several in re.findall(r"[Ss]ections? ((?:\d+(?:\.\d+)?(?:, | and | to )?)+)", path.read_text("utf-8")):
             for section in re.findall(r"\d+(?:\.\d+)?", several):
                 found += 1
                 assert section in sections, f"{path.name}: section {section}"
-    assert found > 20
+    assert found > 15
 
 
 def test_tests_that_pages_name_exist() -> None:
