@@ -59,6 +59,8 @@ ASSETS = Option(
 )
 BLEND_OPTIONS: tuple[Option, ...] = (COMPRESS, ASSETS)
 
+_NO_REASON = "Failed to write blendfile"
+"""Beginning of the messages of Blender 5.3, before an error number if there is one."""
 _WRITE_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
 _ZSTD_END = b"\xb1\xea\x92\x8f"
 """Last bytes of a compressed .blend file: the magic number of the table of its zstd frames."""
@@ -395,13 +397,13 @@ def _why_not_saved(folder: Path, problem: RuntimeError) -> Exception:
     """Return why Blender could not save a file to a folder.
 
     If writing fails after the file was opened, Blender reports the last error number of its thread. On a full disk this
-    can be an unrelated one, such as "No such file or directory".
+    can be an unrelated one, such as "No such file or directory", or none.
     """
-    text = operator_error(problem)
-    for number in _WRITE_ERRORS if str(problem) else ():
+    text = operator_error(problem).removeprefix(_NO_REASON).removeprefix(": ") if str(problem) else ""
+    for number in _WRITE_ERRORS:
         if text == os.strerror(number):
             return OSError(number, text)
-    if text not in map(os.strerror, errno.errorcode) and str(problem):
+    if text and text not in map(os.strerror, errno.errorcode):
         return RuntimeError(text)
     with contextlib.suppress(OSError):
         if shutil.disk_usage(folder).free < _LIKELY_FULL:

@@ -43,11 +43,14 @@ MIXAMO = {
 
 def rigify(bpy: Any) -> Any:
     """Return Rigify's human rig at an odd place."""
+    handlers = bpy.app.handlers.load_post
+    before = [*handlers]
     bpy.ops.preferences.addon_enable(module="rigify")
     try:
         bpy.ops.object.armature_human_metarig_add()
     finally:
         bpy.ops.preferences.addon_disable(module="rigify")
+        handlers[:] = before  # In Blender 5.3 the add-on leaves some behind, which fail without it.
     rig = bpy.context.object
     rig.location = (0.5, -1, 0)
     bpy.context.view_layer.update()
