@@ -51,6 +51,7 @@ def add_conversion_arguments(parser: argparse.ArgumentParser) -> None:
         OPTION,
         action="append",
         default=[],
+        type=_folder,
         metavar="FOLDER",
         help="read pictures, buffers, layers and libraries that a file names from below this folder, too; / for all. "
         "Otherwise from the file's own folder and the searched ones; a .blend file names files anywhere unless this is "
@@ -68,10 +69,17 @@ def settings_of(parsed: Mapping[str, Any]) -> Settings:
         new_names=dict(parsed["rename_clip"]),
         strict=parsed["strict"],
         mounts=parsed["mounts"],
-        files_from=tuple(map(os.path.abspath, parsed.get("files_from", ()))),
+        files_from=tuple(parsed.get("files_from", ())),
         searched=tuple(folder for path in parsed.get("paths", ()) if (folder := _searched(path))),
         dry_run=parsed.get("dry_run", False),
     )
+
+
+def _folder(text: str) -> str:
+    """Return the full path of the folder that ``--files-from`` names."""
+    if not os.path.isdir(text):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a folder")
+    return os.path.abspath(text)
 
 
 def _searched(path: str) -> str:

@@ -547,7 +547,7 @@ def test_every_option_of_a_conversion_comes_back_as_an_argument():
     conversion_arguments.add_conversion_arguments(parser)
     parser.add_argument("--to")
     given = [["--to=blend"], ["--strict"], ["--collection=-odd name"], ["--rename-clip", "a=b=c"], ["--no-mounts"]]
-    given.append(["--files-from=/models"])
+    given.append([f"--files-from={Path(__file__).parent}"])
     for action in parser._actions:
         if action.dest.startswith("option:"):
             flag = action.option_strings[-1]  # of switches, the one with --no-

@@ -225,6 +225,12 @@ def test_pictures_of_a_pack_are_read(meshferry, pack, tmp_path, kind):
     assert done.status == 0 and OUTSIDE not in done.err and leaked(tmp_path / "out") == ["a.fbx"]
 
 
+@pytest.mark.parametrize("given", ["", "no such folder"])
+def test_files_come_from_folders(meshferry, tmp_path, given):
+    done = meshferry("convert", tmp_path / "a.obj", tmp_path / "a.glb", f"--files-from={given}")
+    assert done.status == 2 and f"'{given}' is not a folder" in done.err
+
+
 def test_searched_folders_are_within_reach(meshferry, pack, tmp_path):
     with_image("obj", pack / "a.obj", "../../secret/scan.png")
     for command, path in (("convert", tmp_path), ("batch", tmp_path), ("batch", tmp_path / "**/*.obj")):
