@@ -496,6 +496,8 @@ def test_bakes_keep_to_their_folder(meshferry, pack, tmp_path):
     for side in ("INPUT", "OUTPUT"):
         tree.interface.new_socket("Geometry", in_out=side, socket_type="NodeSocketGeometry")
     nodes = [tree.nodes.new(kind) for kind in ("NodeGroupInput", "GeometryNodeBake", "NodeGroupOutput")]
+    if not len(nodes[1].bake_items):  # since Blender 5.0
+        nodes[1].bake_items.new("GEOMETRY", "Geometry")
     for before, after in itertools.pairwise(nodes):
         tree.links.new(before.outputs[0], after.inputs[0])
     modifier = obj.modifiers.new("g", "NODES")
