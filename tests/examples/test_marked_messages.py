@@ -56,7 +56,8 @@ def compare_operators(bpy: Any, path: Path, importer: str, folder: Path) -> None
         marked = list(of_operators(bpy, path, importer, folder / "marked"))
     assert not differences(plain, marked)
     names = {name for label, found in plain if label == "names" for name in found}
-    assert not templates.used - KEYS.keys() - names
+    unknown = templates.used - KEYS.keys() - names
+    assert not unknown, f"{path.name}: {unknown}"
 
 
 def test_commands_do_not_read_sentences(tmp_path: Path) -> None:

@@ -61,8 +61,12 @@ def _texts_of_code() -> Iterator[str]:
 def texts_of_messages() -> Iterator[str]:
     """Yield the sentences and parts of sentences in the layers below ``operators``, with ``{}`` for each value."""
     for path in sorted(path for layer in LAYERS for path in (ROOT / layer).rglob("*.py")):
+        tree = ast.parse(path.read_text("utf-8"))
         if not NOT_SHOWN.search(path.name):
-            yield from messages_of(ast.parse(path.read_text("utf-8")))
+            yield from messages_of(tree)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Text" and node.args:
+                yield from (text for text in literals(node.args[0]) if re.search("[A-Za-z]{2}", text))
 
 
 def messages_of(tree: ast.AST) -> Iterator[str]:
@@ -77,8 +81,6 @@ def messages_of(tree: ast.AST) -> Iterator[str]:
         elif isinstance(node, ast.Call) and (nouns := nouns_of(node)):
             parts.update(argument for argument in nouns if isinstance(argument, ast.Constant))
             yield from counted_texts(nouns)
-        elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Text" and node.args:
-            yield from (text for text in literals(node.args[0]) if re.search("[A-Za-z]{2}", text))
         elif node not in parts:
             yield from (text for text in literals(node) if " " in text and PROSE.search(text))
 
@@ -148,13 +150,14 @@ def _texts_of_tables() -> Iterator[str]:
     from meshferry.blender_data.rigging import body_shapes
     from meshferry.io_formats import registry
     from meshferry.io_formats.core import capabilities
+    from meshferry.io_formats.second_life.options import LEVEL_TEXTS
     from meshferry.io_formats.timbermesh.blueprint.tree import Problem as BlueprintProblem
     from meshferry.io_formats.unigine.mesh import document
     from meshferry.io_formats.unigine.scene.references import Problem as SceneProblem
     from meshferry.operators import format_operators, option_properties, preferences
     from meshferry.operators.findings import finding_fixes
 
-    yield from WORDS
+    yield from (*WORDS, *LEVEL_TEXTS)
     nouns = [problem.value[1:3] for problem in (*SceneProblem, *BlueprintProblem)] + [*document._KINDS.values()]
     yield from (f"{{:,}} {noun}" for pair in nouns for noun in pair)
     plurals = capabilities._PLURALS

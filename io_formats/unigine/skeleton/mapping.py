@@ -43,12 +43,12 @@ def to_scene(document: SkeletonFile, name: str, options: Mapping[str, Any] | Non
     scene = Scene(name, warnings=list(document.warnings))
     skeleton = to_skeleton(name, document.bones, document.transforms)
     numbers = [
-        counted(len(entries), one, many)
-        for entries, one, many in (
-            (document.blend_masks, "blend mask", "blend masks"),
-            (document.time_profiles, "time profile", "time profiles"),
-            (document.weight_profiles, "weight profile", "weight profiles"),
-            (document.retargeting, "retargeting entry", "retargeting entries"),
+        number
+        for entries, number in (
+            (document.blend_masks, counted(len(document.blend_masks), "blend mask")),
+            (document.time_profiles, counted(len(document.time_profiles), "time profile")),
+            (document.weight_profiles, counted(len(document.weight_profiles), "weight profile")),
+            (document.retargeting, counted(len(document.retargeting), "retargeting entry", "retargeting entries")),
         )
         if entries
     ]
