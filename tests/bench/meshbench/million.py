@@ -35,15 +35,11 @@ class EmptyPool:
 
 def main(folder: Path, count: int) -> dict[str, float]:
     package = load_package().__name__
-    batch = {
-        name.rpartition(".")[2]: importlib.import_module(f"{package}.cli.batch.{name}")
-        for name in (
-            *("runner", "progress", "summary", "tasks", "workers.resources"),
-            *("settings", "sources.search", "state", "plan", "planning"),
-        )
-    }
+    names = ("runner", "progress", "tasks", "sources", "state", "plan")
+    batch = {name: importlib.import_module(f"{package}.cli.batch.{name}") for name in names}
+    environment = importlib.import_module(f"{package}.cli.environment")
     conversion_settings = importlib.import_module(f"{package}.cli.conversions.settings")
-    reporting = importlib.import_module(f"{package}.cli.reporting")
+    output_module = importlib.import_module(f"{package}.cli.output")
     listed = folder / "list.txt"
     with listed.open("w", encoding="utf-8") as stream:
         for number in range(count):
@@ -52,17 +48,17 @@ def main(folder: Path, count: int) -> dict[str, float]:
     output.mkdir()
     begun = time.perf_counter()
     head = batch["plan"].PlanHead(conversion_settings.Settings("blend"), "0")
-    with batch["state"].locked(output), batch["progress"].Progress(reporting.Reporter(quiet=True), output) as bar:
-        choice = batch["settings"].SourceChoice(lists=[str(listed)], base=str(folder))
-        found = batch["search"].find(choice, (".mesh",), leave_out=output)
-        plan = batch["planning"].make_plan(found, output, head)
+    with batch["state"].locked(output), batch["progress"].Progress(output_module.Reporter(quiet=True), output) as bar:
+        choice = batch["tasks"].SourceChoice(lists=[str(listed)], base=str(folder))
+        found = batch["sources"].find_files(choice, (".mesh",), leave_out=output)
+        plan = batch["plan"].make_plan(found, output, head)
         pool = EmptyPool(batch["tasks"].Result, batch["tasks"].Status)
         with batch["state"].State(output, plan) as state:
             totals = batch["runner"].Run(state, plan, output=output, progress=bar).convert(pool, count)
             state.compact()
         assert totals.text() and plan.count == count
     seconds = time.perf_counter() - begun
-    return {"seconds": seconds, "peak": _own_peak() or batch["resources"].peak_memory()}
+    return {"seconds": seconds, "peak": _own_peak() or environment.peak_memory()}
 
 
 def _own_peak() -> int:
