@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import asdict
 from typing import Any
 
 import bpy
@@ -21,7 +20,7 @@ def write_origin(owner: Any, request: ImportRequest) -> None:
     """Store the file and the options of an import on a collection or an action."""
     kept = owner.meshferry
     kept.source_path = request.source_path
-    kept.import_options = json.dumps({**asdict(request.options), **request.given}, default=str)
+    kept.import_options = json.dumps({**request.options.values(), **request.given}, default=str)
 
 
 def stored_options(owner: Any) -> dict[str, Any]:

@@ -41,11 +41,13 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     def examine(
         loaded: api.LoadedFile, options: Mapping[str, Any], missing: Sequence[Message], entry: dict[str, Any]
     ) -> bool:
-        findings = loaded.format.check(loaded.document, options, loaded.path)
-        findings += loaded.format.check_links(loaded.document, loaded.path, projects, options)
+        target = loaded.format
+        findings = target.check(loaded.document, target.export_options.among(options), loaded.path)
+        reading = target.import_options.among(options)
+        findings += target.check_links(loaded.document, loaded.path, projects, reading)
         findings += [replace(message, kind=Kind.WARNING) for message in distinct(missing) if not message.is_note]
         errors, warnings = errors_of(findings), warnings_of(findings)
-        entry["format"] = loaded.format.name
+        entry["format"] = target.name
         entry["errors"] = [_entry(finding) for finding in errors]
         entry["warnings"] = [_entry(finding) for finding in warnings]
         entry["messages"] = [finding.as_json() for finding in errors + warnings]

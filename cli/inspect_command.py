@@ -57,7 +57,8 @@ def examine_files(
             with interruption.raising():
                 loaded = api.load_set(files)
                 own = values.get(loaded.format.name, {})
-                missing = loaded.format.missing(loaded.document, loaded.path, projects, own)
+                reading = loaded.format.import_options.among(own)
+                missing = loaded.format.missing(loaded.document, loaded.path, projects, reading)
                 if loaded.partners:
                     entry["partner_files"] = {part: str(path) for part, path in loaded.partners.items()}
                 bad += not examine(loaded, own, [*loaded.messages, *missing], entry)
@@ -91,7 +92,7 @@ def _tables() -> list[OptionTable]:
     return [
         format_table("inspecting", known.name, known.label, options)
         for known in registry.FORMATS
-        if (options := tuple(option for option in known.import_options if option.preference))
+        if (options := tuple(option for option in known.import_options.table() if option.preference))
     ]
 
 

@@ -88,8 +88,7 @@ def given_options(parsed: Mapping[str, Any]) -> dict[str, Value]:
 
 def preferred_options(known: Format) -> tuple[Option, ...]:
     """Return the options of a format that the preferences of Blender hold, such as folders."""
-    options = (*known.import_options, *known.export_options)
-    return tuple({option.name: option for option in options if option.preference}.values())
+    return tuple(option for option in known.options() if option.preference)
 
 
 def values_of(given: Mapping[str, Value], tables: Sequence[OptionTable]) -> dict[str, dict[str, Value]]:

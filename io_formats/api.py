@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +15,7 @@ from .core.errors import ExportError, FormatError
 from .core.format import Format, OutputFile
 from .core.import_choices import adopt_choices, store_choices, with_import_choices
 from .core.messages import Message, Named, Report, Text, distinct, errors_of, joined, warnings_of, with_allowed
-from .core.options import resolve
+from .core.options import GivenOptions
 from .disk.file_names import distinct_file_names, file_name
 from .disk.file_sets import write_outputs
 from .disk.special_files import read_bytes, special_kind
@@ -179,19 +179,17 @@ def scene_of(
     """Map the document of a file to a scene as :func:`read_scene` does; this can be repeated with other choices."""
     path, found, document = loaded.path, loaded.format, loaded.document
     try:
-        known = {option.name for option in found.import_options}
-        given = {name: value for name, value in (options or {}).items() if name in known}
-        given = adopt_choices(found.import_options, given, choices)
+        chosen = adopt_choices(found.import_options.among(options or {}), choices)
         if projects is not None and found.is_built_by_linking:
             from .core.scene import Scene  # imported here, since NumPy slows the start of commands
 
             scene = Scene(writable_name(path), format=found.name)
         else:
-            scene = found.to_scene(document, writable_name(path), given)
+            scene = found.to_scene(document, writable_name(path), chosen)
         scene.warnings += loaded.messages
-        store_choices(scene, found.import_options, resolve(found.import_options, given))
+        store_choices(scene, chosen)
         if projects is not None:
-            found.link(document, scene, path, projects, given)
+            found.link(document, scene, path, projects, chosen)
         return scene
     except FormatError as problem:
         raise problem.in_file(str(path)) from None
@@ -229,7 +227,7 @@ class EncodedFile:
         return self.outputs[-1].usage
 
 
-def files_of(scene: Scene, target: Format, options: Mapping[str, Any] | None = None) -> list[Scene]:
+def files_of(scene: Scene, target: Format, options: GivenOptions = None) -> list[Scene]:
     """Return the scenes that each become a file of a format; :func:`file_names` names the files.
 
     Parameters
@@ -260,7 +258,7 @@ class SceneFiles:
     messages: list[Message]
 
 
-def split(scene: Scene, target: Format, options: Mapping[str, Any] | None = None) -> SceneFiles:
+def split(scene: Scene, target: Format, options: GivenOptions = None) -> SceneFiles:
     """Adapt a scene to the capabilities of a format, and split it into scenes for its files like :func:`files_of`.
 
     Raises
@@ -302,9 +300,8 @@ def file_names(scenes: Sequence[Scene]) -> list[str]:
 def encode_part(
     scene: Scene,
     target: Format,
-    options: Mapping[str, Any] | None = None,
+    options: GivenOptions = None,
     *,
-    given: Container[str] | None = None,
     path: str | Path | None = None,
     projects: Projects | None = None,
 ) -> EncodedFile:
@@ -313,10 +310,8 @@ def encode_part(
     Parameters
     ----------
     options:
-        Values of the format's ``export_options``.
-    given:
-        Names of the options whose values apply to all objects; default: all of ``options``. The others have the value
-        with which the scene's objects were imported, if it is known.
+        Values of the format's ``export_options``. Those given apply to all objects. The others have the value with
+        which the scene's objects were imported, if it is known.
     path:
         Path of the file, from which the names of a set of files are derived; default: the scene's name.
     projects:
@@ -333,7 +328,7 @@ def encode_part(
         broken = errors_of(findings)
         document = None
         try:
-            document, checked = check_part(scene, target, options, given=given, path=path, projects=projects)
+            document, checked = check_part(scene, target, options, path=path, projects=projects)
             findings += checked
         except Exception:
             if scene.as_imported or not broken:
@@ -353,23 +348,21 @@ def encode_part(
 def check_part(
     scene: Scene,
     target: Format,
-    options: Mapping[str, Any] | None = None,
+    options: GivenOptions = None,
     *,
-    given: Container[str] | None = None,
     path: str | Path | None = None,
     projects: Projects | None = None,
 ) -> tuple[Any, list[Message]]:
     """Return the document of one scene of :func:`split`, and the findings about it; see :func:`encode_part`."""
     with _quiet_numpy():
-        values = options or {}
-        values = with_import_choices(scene, target.export_options, values, values if given is None else given)
+        chosen = with_import_choices(scene, target.export_options.of(options))
         place = Path(path) if path is not None else None
-        document = target.from_scene(scene, values, place, projects)
-        checked = target.check(document, values, place)
+        document = target.from_scene(scene, chosen, place, projects)
+        checked = target.check(document, chosen, place)
         names = scene.file_materials.get(target.name, ())
         own = registry.by_name(scene.format).rewritten_as if scene.format else ""
         is_same_format = target.name in {scene.format, own}
-        return document, with_allowed(checked, values, is_same_format=is_same_format, file_names=names)
+        return document, with_allowed(checked, chosen, is_same_format=is_same_format, file_names=names)
 
 
 def _refusal(broken: Iterable[Message], findings: Sequence[Message]) -> ExportError:
@@ -382,9 +375,7 @@ def _refusal(broken: Iterable[Message], findings: Sequence[Message]) -> ExportEr
     return ExportError("{}", text, findings=findings)
 
 
-def write_scene(
-    scene: Scene, path: str | Path, target: Format, options: Mapping[str, Any] | None = None
-) -> list[Message]:
+def write_scene(scene: Scene, path: str | Path, target: Format, options: GivenOptions = None) -> list[Message]:
     """Encode a scene that is one file and replace ``path`` completely or not at all; return the texts for the user."""
     files = split(scene, target, options)
     if len(files.parts) > 1:

@@ -155,7 +155,7 @@ def _importer(family: Family, hooks: Hooks) -> Any:
 
 
 def _default_exporter(known: Format) -> type[ExportScene]:
-    return ExportObjects if MESH_FILES in known.export_options else ExportScene
+    return ExportObjects if MESH_FILES in known.export_options.table() else ExportScene
 
 
 def _exporter(family: Family, known: Format, mixin: type[ExportScene]) -> Any:

@@ -9,23 +9,24 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import bpy
 from bpy.props import BoolProperty, EnumProperty, FloatProperty, IntProperty, StringProperty
 
-from ..blender_data import export_options
 from ..blender_data.animation.clip_sources import scene_rate
 from ..blender_data.armature_modifiers import armature_of
-from ..blender_data.importing import import_options
+from ..blender_data.export_options import EXPORT_OPTIONS, ExportOptions
+from ..blender_data.importing.import_options import IMPORT_OPTIONS
 from ..blender_data.property_groups.translation_context import CONTEXT
 from ..io_formats.core.format import Format
-from ..io_formats.core.options import IMPORT_CHOICES, Option, applicable, resolve
+from ..io_formats.core.options import IMPORT_CHOICES, Option, Options, applicable, resolve
 from ..io_formats.registry import FORMATS
 from .preferences import preferred_path
 from .translations import iface_
 
 Values = Mapping[str, Any]
+Chosen = TypeVar("Chosen", bound=Options)
 
 ROW_HEIGHT, HEADER_HEIGHT, BODY_MARGIN = 1.3, 1.1, 0.9
 """Heights in a dialog of Blender 5.2: a row with its spacing, a section's header, the margins of its body; in units of
@@ -43,15 +44,15 @@ it.
 
 def import_table(*formats: Format) -> tuple[Option, ...]:
     """Return the options of an import dialog of these formats: the applicable general ones and those of the formats."""
-    own = [option for known in formats for option in known.import_options if not option.preference]
-    general = applicable(import_options.IMPORT_OPTIONS, (known.capabilities for known in formats))
+    own = [option for known in formats for option in known.import_options.table() if not option.preference]
+    general = applicable(IMPORT_OPTIONS, (known.capabilities for known in formats))
     return in_sections({option.name: option for option in (*general, *own)}.values())
 
 
 def export_table(target: Format) -> tuple[Option, ...]:
     """Return the options of an export dialog of a format: the applicable general ones and those of the format."""
-    own = (option for option in target.export_options if not option.preference)
-    return in_sections((*applicable(export_options.EXPORT_OPTIONS, [target.capabilities]), *own))
+    own = (option for option in target.export_options.table() if not option.preference)
+    return in_sections((*applicable(EXPORT_OPTIONS, [target.capabilities]), *own))
 
 
 def in_sections(table: Iterable[Option], sections: Sequence[str] = SECTIONS) -> tuple[Option, ...]:
@@ -60,28 +61,25 @@ def in_sections(table: Iterable[Option], sections: Sequence[str] = SECTIONS) -> 
     return tuple(sorted(table, key=lambda option: rank.get(option.section, len(rank))))
 
 
-def values_for(table: Iterable[Option], given: Values) -> dict[str, Any]:
-    """Return the value of every option of ``table``: the given value, or else the default of the command line.
+def chosen_options(kind: type[Chosen], values: Values, given: Iterable[str] = ()) -> Chosen:
+    """Return the options of a kind, with those of the values that belong to it and defaults of the command line.
 
     These defaults, which are also used for options that a dialog does not show, preserve most of the data. Options of
-    the preferences have the value set there.
+    the preferences have the value set there. ``given`` has the names of the options that apply to all objects.
     """
-    table = tuple(table)
-    names = {option.name for option in table}
-    stored = {option.name: preferred_path(option) for option in table if option.preference}
-    given = {name: value for name, value in given.items() if name in names}
-    return resolve(table, {**given, **stored}, headless=True)
+    stored = {option.name: preferred_path(option) for option in kind.table() if option.preference}
+    return kind.among({**values, **stored}, given=given)
 
 
 def preferred_import_values() -> dict[str, Any]:
     """Return the values of import options that the preferences hold, without those that are not set."""
-    table = (option for known in FORMATS for option in known.import_options if option.preference)
+    table = (option for known in FORMATS for option in known.import_options.table() if option.preference)
     return {option.name: path for option in table if (path := preferred_path(option))}
 
 
-def to_export_options(given: Values) -> export_options.ExportOptions:
-    """Return the values of the general export options; see :func:`values_for`."""
-    return export_options.ExportOptions.of(values_for(export_options.EXPORT_OPTIONS, given))
+def to_export_options(values: Values) -> ExportOptions:
+    """Return the general export options; see :func:`chosen_options`."""
+    return chosen_options(ExportOptions, values)
 
 
 def property_of(option: Option) -> Any:
@@ -178,7 +176,7 @@ def draw_options(
         body = section_body(layout, f"{prefix}_{section.lower().replace(' ', '_')}", section, closed=is_closed)
         if body is not None:
             for option in shown:
-                if imported is not None and option == IMPORT_CHOICES:
+                if imported is not None and option.name == IMPORT_CHOICES.name:
                     continue  # this option is drawn beside those that it controls
                 if imported is not None and option.name in imported:
                     row = body.row()

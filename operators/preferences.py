@@ -34,8 +34,7 @@ PATHS = tuple(
     {
         option.preference: option
         for family in registry.FAMILIES
-        for options in (family.folders, *((*known.import_options, *known.export_options) for known in family.formats))
-        for option in options
+        for option in (*family.folders, *(option for known in family.formats for option in known.options()))
         if option.preference and option.is_path
     }.values()
 )

@@ -24,42 +24,41 @@ from meshferry.io_formats.core.placement import NodeEdit
 from meshferry.io_formats.core.placement import Patched
 from meshferry.io_formats.projects import Projects
 from meshferry.io_formats.core.recognition import Match, NearMiss
-from meshferry.io_formats.core.format import Values
 from meshferry.io_formats.core.scene import Scene
 """
 PARAMETERS = (
-    "data: bytes, path: Path, scene: Scene, projects: Projects, options: Values, given: Values | None, "
+    "data: bytes, path: Path, scene: Scene, projects: Projects, reading: {}, writing: {}, "
     "place: Path | None, known: Projects | None, edits: Sequence[NodeEdit]"
 )
 READING = (
     ("format", "sniff", "match: Match | NearMiss = {}(data, 0)"),
     ("codec", "read", "document = {}(data, inflated_limit=None)"),
     ("codec", "same_content", "is_same: bool = {}(data, data)"),
-    ("mapping", "to_scene", "scene = {}(document, '', given)"),
+    ("mapping", "to_scene", "scene = {}(document, '', reading)"),
     ("mapping", "facts", "facts: dict[str, Any] = {}(document)"),
 )
 WRITING = (
-    ("mapping", "from_scene", "document = {}(scene, given)"),
-    ("mapping", "files_of", "scenes: list[Scene] = {}(scene, given)"),
+    ("mapping", "from_scene", "document = {}(scene, writing)"),
+    ("mapping", "files_of", "scenes: list[Scene] = {}(scene, writing)"),
     ("codec", "write", "encoded: bytes = {}(document)"),
 )
 PATHS = (("codec", "read_path", "document = {}(path)"),)
 SETS = (("codec", "write_files", "files: list[OutputFile] = {}(document, '')"),)
 PARTNERS = (("mapping", "join", "document = {}(document, {{'': document}})"),)
 LINKED = (
-    ("mapping", "link", "{}(document, scene, path, projects, options)"),
-    ("mapping", "missing", "missing: list[Message] = {}(document, path, projects, options)"),
+    ("mapping", "link", "{}(document, scene, path, projects, reading)"),
+    ("mapping", "missing", "missing: list[Message] = {}(document, path, projects, reading)"),
 )
 PATCHED = (
     ("patching", "patch", "patched: Patched = {}(data, edits)"),
-    ("patching", "refusal", "refusal: Text | None = {}(path, options)"),
+    ("patching", "refusal", "refusal: Text | None = {}(path, reading)"),
 )
 OPTIONAL = (
-    ("mapping", "from_scene_at", "document = {}(scene, options, place, known)"),
+    ("mapping", "from_scene_at", "document = {}(scene, writing, place, known)"),
     ("checks", "check", "messages: list[Message] = {}(document)"),
     ("checks", "check_scene", "of_scene: list[Message] = {}(scene)"),
-    ("checks", "check_in_context", "in_context: list[Message] = {}(document, options, place)"),
-    ("checks", "check_links", "of_links: list[Message] = {}(document, path, projects, options)"),
+    ("checks", "check_in_context", "in_context: list[Message] = {}(document, writing, place)"),
+    ("checks", "check_links", "of_links: list[Message] = {}(document, path, projects, reading)"),
 )
 
 
@@ -84,4 +83,7 @@ for known in registry.FORMATS:
         function = getattr(known.modules(module), name)
         print(f"import {function.__module__}")
         lines.append("    " + call.format(f"{function.__module__}.{function.__name__}"))
-    print(f"def {known.name}({PARAMETERS}) -> None:", *lines, "", sep="\n")
+    kinds = (known.import_options, known.export_options)
+    print(*(f"import {kind.__module__}" for kind in kinds), sep="\n")
+    parameters = PARAMETERS.format(*(f"{kind.__module__}.{kind.__name__}" for kind in kinds))
+    print(f"def {known.name}({parameters}) -> None:", *lines, "", sep="\n")

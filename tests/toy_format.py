@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,12 +14,11 @@ from meshferry.io_formats.core.capabilities import Capabilities
 from meshferry.io_formats.core.errors import FormatError
 from meshferry.io_formats.core.format import Family, FileFormat
 from meshferry.io_formats.core.messages import Message, warning
-from meshferry.io_formats.core.options import Option
+from meshferry.io_formats.core.options import Options, option
 from meshferry.io_formats.core.recognition import Match, NearMiss
 from meshferry.io_formats.core.scene import Mesh, Node, Scene
 
 SIGNATURE = b"TOY 1\n"
-SCALE = Option("toy_scale", 1.0, "Scale", "Factor for coordinates", minimum=0.001, maximum=1000.0, section="Objects")
 
 
 # codec.py: the file, one to one.
@@ -33,6 +31,20 @@ class Document:
 
 
 # format.py
+@dataclass(frozen=True)
+class ReadOptions(Options):
+    """The options for reading."""
+
+    toy_scale: float = option(
+        default=1.0,
+        label="Scale",
+        description="Factor for coordinates",
+        minimum=0.001,
+        maximum=1000.0,
+        section="Objects",
+    )
+
+
 def sniff(head: bytes, size: int) -> Match | NearMiss:
     """Recognise the signature, and explain files of other versions."""
     if head.startswith(b"TOY ") and not head.startswith(SIGNATURE):
@@ -67,19 +79,19 @@ def write(document: Document) -> bytes:
 
 
 # mapping.py: the file's space is Blender's.
-def to_scene(document: Document, name: str, options: Mapping[str, Any] | None = None) -> Scene:
+def to_scene(document: Document, name: str, options: ReadOptions) -> Scene:
     """Map a document to a scene with one node."""
-    points = document.points * np.float32((options or {}).get(SCALE.name, SCALE.default))
+    points = document.points * np.float32(options.toy_scale)
     corners = document.triangles.reshape(-1)
     return Scene(name, [Node(name, mesh=Mesh(points, corners, np.zeros(len(document.triangles), np.int32), [""]))])
 
 
-def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
+def files_of(scene: Scene, options: Options) -> list[Scene]:
     """Return a scene for each mesh."""
     return [replace(scene, name=node.name, nodes=[node]) for node in scene.nodes if node.mesh is not None]
 
 
-def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Document:
+def from_scene(scene: Scene, options: Options) -> Document:
     """Map a scene with one mesh to a document."""
     mesh = scene.nodes[0].mesh
     assert mesh is not None
@@ -104,6 +116,6 @@ TOY = FileFormat(
     extensions=(".toy",),
     capabilities=Capabilities(normals=True),
     modules=lambda _name: sys.modules[__name__],
-    import_options=(SCALE,),
+    import_options=ReadOptions,
 )
 FAMILY = Family("toy", "Toy", (TOY,))

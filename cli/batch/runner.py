@@ -197,7 +197,7 @@ def run(settings: BatchSettings, output: Path, reporter: Reporter, started: floa
         plan = make_plan(settings, output, progress)
         progress.plan = plan
         with State(output, plan) as state:
-            makes_assets = settings.conversion.makes_assets
+            makes_assets = settings.conversion.blend_options.use_assets
             if makes_assets:
                 write_catalogs(output, (task.target for task in plan.tasks()))
             conversion = Run(state, plan, output=output, progress=progress, checksum=settings.checksum)

@@ -28,7 +28,7 @@ from ...blender_data.operator_calls import operator_error
 from ...io_formats.core.capabilities import Capabilities
 from ...io_formats.core.errors import ExportError, FormatError, MeshferryError, MissingLibraryError, refusal
 from ...io_formats.core.messages import Message, Report
-from ...io_formats.core.options import Option
+from ...io_formats.core.options import Options, option
 from ...io_formats.disk import locks
 from ...io_formats.disk.atomic_write import real_place, remove_file, rename_over, temporary_prefix, why_not_written
 from ...io_formats.disk.reach import Reach
@@ -42,22 +42,24 @@ if TYPE_CHECKING:
     from ...io_formats.core.scene import Scene
 
 
-COMPRESS = Option(
-    name="use_compressed_blend",
-    default=False,
-    label="Compress",
-    description="Write a compressed .blend file",
-    section="File",
-)
-ASSETS = Option(
-    name="use_assets",
-    default=False,
-    label="Assets",
-    description="Mark the collection of each file as an asset, with tags for its format and program. A batch adds "
-    "previews, and a catalog for each folder",
-    section="File",
-)
-BLEND_OPTIONS: tuple[Option, ...] = (COMPRESS, ASSETS)
+@dataclass(frozen=True)
+class BlendOptions(Options):
+    """The options of .blend files."""
+
+    use_compressed_blend: bool = option(
+        default=False,
+        label="Compress",
+        description="Write a compressed .blend file",
+        section="File",
+    )
+    use_assets: bool = option(
+        default=False,
+        label="Assets",
+        description="Mark the collection of each file as an asset, with tags for its format and program. A batch adds "
+        "previews, and a catalog for each folder",
+        section="File",
+    )
+
 
 _NO_REASON = "Failed to write blendfile"
 """Beginning of the messages of Blender 5.3, before an error number if there is one."""

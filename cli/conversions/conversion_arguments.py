@@ -19,7 +19,7 @@ from ...io_formats.registry import FORMATS
 from .. import inputs
 from ..option_arguments import add_arguments, add_mounts_argument, flags_of, given_options
 from . import blender_formats
-from .blend_files import BLEND_OPTIONS
+from .blend_files import BlendOptions
 from .blender_formats import BLEND_FILE, BlenderFormat
 from .convert_plan import ConversionPlan
 from .settings import BLEND, EXPORT, IMPORT, Settings, option_tables, parse_renaming
@@ -139,11 +139,11 @@ def _useless_flags(
     if isinstance(target, BlenderFormat):
         counting[IMPORT.key] = _names(applicable(IMPORT_OPTIONS, (known.capabilities for known in read.values())))
         if target.is_blend:
-            counting[BLEND.key] = _names(BLEND_OPTIONS)
+            counting[BLEND.key] = _names(BlendOptions.table())
         elif from_blend:
             counting[EXPORT.key] = {HIDDEN.name}
     else:
-        counting[target.name] = _names(target.export_options)
+        counting[target.name] = _names(target.export_options.table())
         if from_blend:
             counting[EXPORT.key] = _names(applicable(EXPORT_OPTIONS, [target.capabilities]))
         elif target.capabilities.lod_models and any(known.capabilities.lod_models for known in read.values()):
@@ -151,7 +151,7 @@ def _useless_flags(
     if any(known.capabilities.clips for known in read.values()):
         counting.setdefault(EXPORT.key, set()).add(CLIP_FILTER.name)
     for known in read.values():
-        counting[f"read-{known.name}"] = _names(known.import_options)
+        counting[f"read-{known.name}"] = _names(known.import_options.table())
     is_useful: dict[str, bool] = {}
     for table, option, flag in flags_of(option_tables()):
         if flag in settings.options:

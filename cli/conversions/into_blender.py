@@ -9,13 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...blender_data.importing.import_options import IMPORT_OPTIONS, SET_FRAME_RATE, VERTEX_ANIMATION, ImportOptions
+from ...blender_data.importing.import_options import SET_FRAME_RATE, VERTEX_ANIMATION, ImportOptions
 from ...blender_data.steps import without_collection
 from ...io_formats import api
 from ...io_formats.core.capabilities import Capabilities, losses
 from ...io_formats.core.errors import ExportError
 from ...io_formats.core.messages import Message, counted, listed
-from ...io_formats.core.options import resolve
 from ...io_formats.disk.atomic_write import make_folder, real_place
 from ...io_formats.passes.flatten import fit
 from ...io_formats.passes.placements import expand_references, shown_placement
@@ -112,7 +111,7 @@ class IntoBlender:
             given = {SET_FRAME_RATE.name: True, **given, VERTEX_ANIMATION.name: "SHAPE_KEYS"}
         elif self._settings.dry_run and given.get(VERTEX_ANIMATION.name) == "CACHE":
             given[VERTEX_ANIMATION.name] = "NONE"  # a dry run must not write the cache file
-        return ImportOptions.of(resolve(IMPORT_OPTIONS, given))
+        return ImportOptions.of(given)
 
     def _add(self, outcome: Outcome, content: bytes | None, work: _Work) -> None:
         known = blender_formats.by_path(outcome.source)
@@ -171,10 +170,10 @@ class IntoBlender:
                 return
             if work.job.folder is not None:
                 make_folder(work.job.target.parent)
-            if self._settings.makes_assets:
+            if self._settings.blend_options.use_assets:
                 for source in sources:
                     self._mark_asset(source, work.job)
-            job, compress = work.job, self._settings.is_compressed
+            job, compress = work.job, self._settings.blend_options.use_compressed_blend
             self._session.save(job.target, compress=compress, is_flushed=job.is_flushed, within=job.folder)
         else:
             from ...blender_data.exporting.object_selection import is_disabled

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from ...io_formats.core.capabilities import Capabilities
 from ...io_formats.core.errors import ExportError
 from ...io_formats.core.format import Format, OutputFile
 from ...io_formats.core.messages import Message, Text, distinct, joined
-from ...io_formats.core.options import resolve
+from ...io_formats.core.options import Options
 from ...io_formats.core.placement import ModelUse, Placement
 from ...io_formats.core.scene import Clip, Role, Scene
 from ...io_formats.disk.atomic_write import make_folder, real_place, replace_file
@@ -159,7 +159,7 @@ class OutputWriter:
     def write(self, scene: Scene, outcome: Outcome, job: ConversionJob, target: Format) -> Iterator[Outcome]:
         """Write the file or the files that a scene becomes; yield an outcome for each."""
         given = self._settings.format_options.get(target.name, {})
-        options = resolve(target.export_options, given)
+        options = target.export_options.of(given)
         with outcome.attempt():
             came_from = by_name(scene.format).capabilities if scene.format else None
             if came_from is not None and came_from.lod_models and target.capabilities.lod_models:
@@ -174,13 +174,13 @@ class OutputWriter:
         """Messages about the whole scene, which are reported with the first file that is written."""
         for part, path in zip(files.parts, paths, strict=True):
             facts = scene_facts(part, target.capabilities)
-            if not options.get(EMBEDDED, True):
+            if not getattr(options, EMBEDDED, True):
                 facts["clips"] = []
             written = Outcome(outcome.source, path, outcome.collection, facts)
             with written.attempt():
                 if part.placement is not None:
                     facts |= {**placement_facts(part.placement), "materials": len(part.materials)}
-                encoded = api.encode_part(part, target, given, path=path, projects=self._projects)
+                encoded = api.encode_part(part, target, options, path=path, projects=self._projects)
                 written.report([*unreported, *encoded.messages], strict=self._settings.strict)
                 self.put(written, job, encoded.outputs)
             yield written
@@ -260,9 +260,9 @@ def _content_text(output: OutputFile) -> str:
     return hashlib.blake2b(output.data).hexdigest() if output.copy_of is None else text_of_copy(output.copy_of)
 
 
-def _is_joinable(scene: Scene, options: Mapping[str, Any]) -> bool:
+def _is_joinable(scene: Scene, options: Options) -> bool:
     """Return whether joining objects would give fewer files: there are several, and joining was not requested."""
-    return options.get(JOINED, "JOINED") != "JOINED" and sum(node.mesh is not None for node in scene.nodes) > 1
+    return getattr(options, JOINED, "JOINED") != "JOINED" and sum(node.mesh is not None for node in scene.nodes) > 1
 
 
 def _too_many(parts: Sequence[Scene], job: ConversionJob, target: Format, *, joinable: bool) -> Text:

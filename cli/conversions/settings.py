@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 from ...blender_data.export_options import CLIP_FILTER, EXPORT_OPTIONS
 from ...blender_data.importing.import_options import IMPORT_OPTIONS, MATERIAL_LIBRARY
 from ...io_formats.core.errors import MeshferryError
-from ...io_formats.core.options import Value, resolve
+from ...io_formats.core.options import Value
 from ...io_formats.disk import reach
 from ...io_formats.disk.file_names import PathTable, cautious_key
 from ...io_formats.projects import Projects
 from ...io_formats.registry import FORMATS
 from ..inputs import file_key
 from ..option_arguments import OptionTable, format_table, spell_options, values_of
-from .blend_files import ASSETS, BLEND_OPTIONS, COMPRESS, BlendSession
+from .blend_files import BlendOptions, BlendSession
 
 if TYPE_CHECKING:
     from ...io_formats.core.scene import Scene
@@ -181,7 +181,7 @@ def text_of_copy(path: Path) -> str:
 
 
 IMPORT = OptionTable("import", "options for writing .blend files: how files become Blender data", IMPORT_OPTIONS)
-BLEND = OptionTable("blend", "options of .blend files", BLEND_OPTIONS)
+BLEND = OptionTable("blend", "options of .blend files", BlendOptions.table())
 EXPORT = OptionTable("export", "options for reading .blend files: what of them becomes a file", EXPORT_OPTIONS)
 READING, WRITING = "reading", "writing"
 
@@ -190,8 +190,8 @@ def option_tables() -> list[OptionTable]:
     """Return all option tables in the order of the help. The key of a table for writing is the name of the format."""
     tables = [IMPORT, BLEND, EXPORT]
     for known in FORMATS:
-        tables.append(format_table(READING, f"read-{known.name}", known.label, known.import_options))
-        tables.append(format_table(WRITING, known.name, known.label, known.export_options))
+        tables.append(format_table(READING, f"read-{known.name}", known.label, known.import_options.table()))
+        tables.append(format_table(WRITING, known.name, known.label, known.export_options.table()))
     return tables
 
 
@@ -252,18 +252,9 @@ class Settings:
         return any(values.get(EMBEDDED) for values in self.format_options.values())
 
     @cached_property
-    def _blend_options(self) -> dict[str, Any]:
-        return resolve(BLEND_OPTIONS, self.format_options[BLEND.key])
-
-    @property
-    def is_compressed(self) -> bool:
-        """Whether .blend files are compressed."""
-        return COMPRESS.flag(self._blend_options)
-
-    @property
-    def makes_assets(self) -> bool:
-        """Whether collections in .blend files become assets."""
-        return ASSETS.flag(self._blend_options)
+    def blend_options(self) -> BlendOptions:
+        """The options of .blend files."""
+        return BlendOptions.of(self.format_options[BLEND.key])
 
     def reach_of(self, source: Path) -> reach.Reach:
         """Return the folders from which a source may bring in other files."""

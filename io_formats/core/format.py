@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from .capabilities import Capabilities
 from .errors import UnsupportedFormatError
 from .messages import Message, Text
-from .options import Option
+from .options import GivenOptions, Option, Options
 from .recognition import Match, NearMiss
 
 if TYPE_CHECKING:
@@ -67,8 +67,6 @@ COUNTS = (
 )
 """Keys of ``FileFormat.facts`` that are 0 by default, in the order in which ``inspect`` prints them."""
 
-Values = Mapping[str, Any]
-
 
 def modules_of(package: str) -> Callable[[str], Any]:
     """Return a function that imports a module of a package by its name, such as ``codec``, on first use.
@@ -108,9 +106,9 @@ class FileFormat:
     """Whether a change that cannot be written prevents all changes; otherwise it is left out and reported."""
     is_built_by_linking: bool = False
     """Whether ``link`` builds the whole scene, so that calling ``to_scene`` before it would do the work twice."""
-    import_options: tuple[Option, ...] = field(default=(), repr=False)
+    import_options: type[Options] = field(default=Options, repr=False)
     """Options of ``to_scene``."""
-    export_options: tuple[Option, ...] = field(default=(), repr=False)
+    export_options: type[Options] = field(default=Options, repr=False)
     """Options of ``from_scene`` and ``files_of``."""
     only_read: tuple[str, ...] = ()
     """Extensions that are read but not written."""
@@ -134,6 +132,10 @@ class FileFormat:
     def written_extensions(self) -> tuple[str, ...]:
         """The extensions with which files are written."""
         return tuple(name for name in self.extensions if self.is_written and name not in self.only_read)
+
+    def options(self) -> tuple[Option, ...]:
+        """Return the options of the format, for reading first."""
+        return tuple(dict.fromkeys((*self.import_options.table(), *self.export_options.table())))
 
     def _for_reading(self, module: str) -> Any:
         if not self.is_read:
@@ -193,12 +195,14 @@ class FileFormat:
         patched: Patched = self.modules("patching").patch(data, edits)
         return patched
 
-    def patch_refusal(self, path: Path, options: Values) -> Text | None:
+    def patch_refusal(self, path: Path, options: Mapping[str, Any]) -> Text | None:
         """Return the reason why the file at a path must never be changed, or None.
 
-        ``options`` are the options of its import.
+        ``options`` are the options of its import, also those of other tables.
         """
-        refusal: Text | None = self.modules("patching").refusal(path, options) if self.is_patched else None
+        if not self.is_patched:
+            return None
+        refusal: Text | None = self.modules("patching").refusal(path, self.import_options.among(options))
         return refusal
 
     def write_files(self, document: Any, stem: str) -> list[OutputFile]:
@@ -216,16 +220,16 @@ class FileFormat:
         is_same: bool = self._for_reading("codec").same_content(one, other)
         return is_same
 
-    def to_scene(self, document: Any, name: str, options: Values | None = None) -> Scene:
+    def to_scene(self, document: Any, name: str, options: GivenOptions = None) -> Scene:
         """Map a document to Blender's space with this format's ``import_options``.
 
         ``name`` is used where the file has none; ``Scene.format`` is this format's name.
         """
-        scene: Scene = self._for_reading("mapping").to_scene(document, name, options)
+        scene: Scene = self._for_reading("mapping").to_scene(document, name, self.import_options.of(options))
         scene.format = self.name
         return scene
 
-    def link(self, document: Any, scene: Scene, path: Path, projects: Projects, options: Values | None = None) -> None:
+    def link(self, document: Any, scene: Scene, path: Path, projects: Projects, options: GivenOptions = None) -> None:
         """Complete the scene of a document by other files of the project that its file is in.
 
         Parameters
@@ -238,7 +242,7 @@ class FileFormat:
             Values of ``import_options``.
         """
         if self.is_linked:
-            self.modules("mapping").link(document, scene, path, projects, options or {})
+            self.modules("mapping").link(document, scene, path, projects, self.import_options.of(options))
 
     def join(self, document: Any, partners: Mapping[str, Any]) -> Any:
         """Combine the documents of a main file and its partners.
@@ -249,25 +253,26 @@ class FileFormat:
             return document
         return self._for_reading("mapping").join(document, partners)
 
-    def missing(self, document: Any, path: Path, projects: Projects, options: Values | None = None) -> list[Message]:
+    def missing(self, document: Any, path: Path, projects: Projects, options: GivenOptions = None) -> list[Message]:
         """Return a message for each kind of file that a document needs and its project does not have.
 
         The parameters are as in :meth:`link`.
         """
         if not self.is_linked:
             return []
-        messages: list[Message] = self.modules("mapping").missing(document, path, projects, options or {})
+        chosen = self.import_options.of(options)
+        messages: list[Message] = self.modules("mapping").missing(document, path, projects, chosen)
         return messages
 
-    def files_of(self, scene: Scene, options: Values | None = None) -> list[Scene]:
+    def files_of(self, scene: Scene, options: GivenOptions = None) -> list[Scene]:
         """Return the scenes that each become a file, named like the files; most formats store a scene in one file."""
-        scenes: list[Scene] = self._for_writing("mapping").files_of(scene, options)
+        scenes: list[Scene] = self._for_writing("mapping").files_of(scene, self.export_options.of(options))
         return scenes
 
     def from_scene(
         self,
         scene: Scene,
-        options: Values | None = None,
+        options: GivenOptions = None,
         path: Path | None = None,
         projects: Projects | None = None,
     ) -> Any:
@@ -276,12 +281,12 @@ class FileFormat:
         ``path`` is the path of the file to write, if known: some documents refer to files near it. ``projects``
         are the projects that are open.
         """
-        mapping = self._for_writing("mapping")
+        mapping, chosen = self._for_writing("mapping"), self.export_options.of(options)
         if hasattr(mapping, "from_scene_at"):
-            return mapping.from_scene_at(scene, options or {}, path, projects)
-        return mapping.from_scene(scene, options)
+            return mapping.from_scene_at(scene, chosen, path, projects)
+        return mapping.from_scene(scene, chosen)
 
-    def check(self, document: Any, options: Values | None = None, path: Path | None = None) -> list[Message]:
+    def check(self, document: Any, options: GivenOptions = None, path: Path | None = None) -> list[Message]:
         """Apply the rules of the program that will load the file.
 
         Parameters
@@ -294,16 +299,14 @@ class FileFormat:
         checks = self.modules("checks")
         findings: list[Message] = checks.check(document) if hasattr(checks, "check") else []
         if hasattr(checks, "check_in_context"):
-            findings = findings + checks.check_in_context(document, options or {}, path)
+            findings = findings + checks.check_in_context(document, self.export_options.of(options), path)
         return findings
 
-    def check_links(
-        self, document: Any, path: Path, projects: Projects, options: Values | None = None
-    ) -> list[Message]:
+    def check_links(self, document: Any, path: Path, projects: Projects, options: GivenOptions = None) -> list[Message]:
         """Apply the rules about a file with the other files of its project; the parameters are as in :meth:`link`."""
         checks, findings = self.modules("checks"), list[Message]()
         if hasattr(checks, "check_links"):
-            findings = checks.check_links(document, path, projects, options or {})
+            findings = checks.check_links(document, path, projects, self.import_options.of(options))
         return findings
 
     def check_scene(self, scene: Scene) -> list[Message]:

@@ -2,38 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .errors import ExportError
 from .messages import Text
-from .options import IMPORT_CHOICES, Option, Value
+from .options import IMPORT_CHOICES, Option, Options, Value
 
 if TYPE_CHECKING:
     from .scene import ImportChoice, Node, Scene, Skeleton
 
+Chosen = TypeVar("Chosen", bound=Options)
 
-def store_choices(scene: Scene, options: Iterable[Option], values: Mapping[str, Any]) -> None:
+
+def store_choices(scene: Scene, options: Options) -> None:
     """Store the values of options marked ``is_remembered`` on all nodes and skeletons of a newly read scene."""
     from .scene import ImportChoice
 
-    stored = {option.name: str(values[option.name]) for option in options if option.is_remembered}
+    stored = {option.name: str(getattr(options, option.name)) for option in options.table() if option.is_remembered}
     blocks: list[Node | Skeleton] = [*scene.nodes, *scene.skeletons]
     for block in blocks:
         block.choices = tuple(ImportChoice(name, value, block.name) for name, value in stored.items())
 
 
-def adopt_choices(
-    options: Iterable[Option], values: Mapping[str, Any], choices: Iterable[ImportChoice]
-) -> dict[str, Any]:
-    """Return the values of an import's options, overridden by the choices of the object that receives the content."""
-    result = dict(values)
-    table = {option.name: option for option in options if option.is_remembered}
-    for choice in choices:
-        value = parse_value(table[choice.option], choice.value) if choice.option in table else None
-        if value is not None:
-            result[choice.option] = value
-    return result
+def adopt_choices(options: Chosen, choices: Iterable[ImportChoice]) -> Chosen:
+    """Return the options of an import, overridden by the choices of the object that receives the content."""
+    table = {option.name: option for option in options.table() if option.is_remembered}
+    known = (choice for choice in choices if choice.option in table)
+    stored: dict[str, Any] = {choice.option: parse_value(table[choice.option], choice.value) for choice in known}
+    return replace(options, **{name: value for name, value in stored.items() if value is not None})
 
 
 def differs_from_choices(scene: Scene, choices: Iterable[ImportChoice]) -> bool:
@@ -47,38 +45,23 @@ def all_choices(nodes: Iterable[Node]) -> tuple[ImportChoice, ...]:
     return tuple(choice for node in nodes for choice in node.choices)
 
 
-def with_import_choices(
-    scene: Scene, options: Iterable[Option], values: Mapping[str, Any], given: Container[str]
-) -> dict[str, Any]:
-    """Return the values of an export's options, overridden by the choices with which the scene's objects were imported.
+def with_import_choices(scene: Scene, options: Chosen) -> Chosen:
+    """Return the options of an export, overridden by the choices with which the scene's objects were imported.
 
-    Parameters
-    ----------
-    scene:
-        The content of one file.
-    options:
-        Options of the format.
-    values:
-        Values for objects without stored choices.
-    given:
-        Names of options whose value in ``values`` applies to all objects.
+    Options that were given apply to all objects.
 
     Raises
     ------
     ExportError
         Objects of the file were imported with different choices.
     """
-    result = dict(values)
-    if not result.get(IMPORT_CHOICES.name, IMPORT_CHOICES.default):
-        return result
+    if not getattr(options, IMPORT_CHOICES.name, True):
+        return options
     blocks: list[Node | Skeleton] = [*scene.nodes, *scene.skeletons]
     choices = [choice for block in blocks for choice in block.choices]
-    for option in options:
-        if option.is_remembered and option.name not in given:
-            stored = _common_value(option, choices)
-            if stored is not None:
-                result[option.name] = stored
-    return result
+    remembered = [one for one in options.table() if one.is_remembered and one.name not in options.given]
+    stored: dict[str, Any] = {option.name: _common_value(option, choices) for option in remembered}
+    return replace(options, **{name: value for name, value in stored.items() if value is not None})
 
 
 def _common_value(option: Option, choices: Iterable[ImportChoice]) -> Value | None:

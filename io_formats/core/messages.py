@@ -413,7 +413,7 @@ def warnings_of(messages: Iterable[Message]) -> list[Message]:
 
 
 def with_allowed(
-    findings: Iterable[Message], options: Mapping[str, Any], *, is_same_format: bool, file_names: Container[str] = ()
+    findings: Iterable[Message], options: object, *, is_same_format: bool, file_names: Container[str] = ()
 ) -> list[Message]:
     """Return the findings; errors that an export option or the imported file allows become warnings.
 
@@ -428,7 +428,8 @@ def with_allowed(
     """
     return [
         replace(found, kind=Kind.WARNING)
-        if found.allowed_by and (is_same_format or options.get(found.allowed_by) or found.file_name in file_names)
+        if found.allowed_by
+        and (is_same_format or found.file_name in file_names or getattr(options, found.allowed_by, False))
         else found
         for found in findings
     ]

@@ -1,14 +1,17 @@
 """Options, defined once for all user interfaces.
 
-A table of :class:`Option` defines the options of the Blender operators, file handlers and collection exporters
-(``operators/option_properties.py``) and of the command line (``cli/option_arguments.py``).
+The fields of a class derived from :class:`Options` are options, and its instances hold their values: those of a format
+for reading or writing its files, and those of all imports or exports. Its table of :class:`Option` defines the options
+of the Blender operators, file handlers and collection exporters (``operators/option_properties.py``) and of the command
+line (``cli/option_arguments.py``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal, Self
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 from .errors import MeshferryError
 
@@ -67,43 +70,64 @@ class Option:
     def default_for(self, *, headless: bool) -> Value:
         return self.headless_default if headless and self.headless_default is not None else self.default
 
-    def flag(self, values: Mapping[str, Any]) -> bool:
-        """Return the value of this option, a switch, among resolved values."""
-        return bool(values[self.name])
 
-    def text(self, values: Mapping[str, Any]) -> str:
-        """Return the value of this option, a choice or text, among resolved values."""
-        return str(values[self.name])
-
-    def number(self, values: Mapping[str, Any]) -> float:
-        """Return the value of this option, a number, among resolved values."""
-        return float(values[self.name])
-
-
-def option(**declared: Any) -> Any:
-    """Declare a field of :class:`Options`; the arguments are those of :class:`Option` except the name."""
-    return field(metadata=declared)
+def option(shared: Option | None = None, **declared: Any) -> Any:
+    """Declare a field of :class:`Options`: a shared option, or the arguments of :class:`Option` except the name."""
+    made = shared or Option("", **declared)
+    return field(default=made.default_for(headless=True), metadata={"option": made})
 
 
 @dataclass(frozen=True)
 class Options:
-    """Base of the classes whose fields are options, and whose instances hold a value of each."""
+    """Base of the classes whose fields are options, and whose instances hold a value of each.
+
+    The class itself is that of formats without options.
+    """
+
+    given: frozenset[str] = field(default=frozenset(), kw_only=True, compare=False)
+    """Names of the options whose values were given, rather than left at their defaults."""
 
     @classmethod
+    @cache
     def table(cls) -> tuple[Option, ...]:
         """Return the options in the order of their declaration."""
-        return tuple(Option(declared.name, **declared.metadata) for declared in fields(cls))
+        return tuple(replace(found.metadata["option"], name=found.name) for found in fields(cls) if found.metadata)
 
     @classmethod
-    def of(cls, values: Mapping[str, Any] | None = None) -> Self:
+    def of(cls, values: GivenOptions = None, *, given: Iterable[str] | None = None) -> Self:
         """Return an instance with these values, and with the command line's defaults for the other options.
+
+        Parameters
+        ----------
+        values:
+            Values by name. An instance of this class is returned as it is.
+        given:
+            Names of options whose values count as given; default: all of ``values``.
 
         Raises
         ------
         MeshferryError
             An option that does not exist, or a value outside its choices or limits.
         """
-        return cls(**resolve(cls.table(), values))
+        if isinstance(values, cls):
+            return values
+        if isinstance(values, Options):
+            raise TypeError(f"{type(values)} is not {cls}")
+        return cls(**resolve(cls.table(), values), given=frozenset((values or {}) if given is None else given))
+
+    @classmethod
+    def among(cls, values: Mapping[str, Any], *, given: Iterable[str] | None = None) -> Self:
+        """Return the same as :meth:`of`, but ignore values of other options."""
+        own = {option.name: values[option.name] for option in cls.table() if option.name in values}
+        return cls.of(own, given=given)
+
+    def values(self) -> dict[str, Value]:
+        """Return the values by name."""
+        return {option.name: getattr(self, option.name) for option in self.table()}
+
+
+GivenOptions: TypeAlias = Options | Mapping[str, Any] | None
+"""Options as callers give them: resolved, or values by name."""
 
 
 def applicable(options: Iterable[Option], capabilities: Iterable[Capabilities]) -> tuple[Option, ...]:

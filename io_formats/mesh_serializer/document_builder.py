@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from ..core.errors import ExportError
 from ..core.messages import Report, Text, counted
-from ..core.options import resolve
 from ..core.scene import AnyArray, FloatArray, Layer, Mesh, Scene
 from ..encodings.quantization import U16_STEPS, dequantise_exactly, from_biased, quantised_exactly, to_biased, to_steps
 from ..geometry.normals import any_perpendicular, repair, uv_sides, vertex_normals, vertex_tangents
@@ -18,19 +15,17 @@ from ..geometry.transforms import flip_winding
 from ..geometry.vertices import count_loose, drop_repeated_corners, split_mesh
 from ..passes.join_meshes import only_mesh
 from .document import MOST, MOST_SAFE, Document, Variant
-from .format import AXES, EXPORT_OPTIONS, NORMALS, TANGENTS, UVS
+from .format import WriteOptions
 from .scene_builder import interleave_range, to_blender, turned_domain
 
 
-def split_by_vertices(mesh: Mesh, options: Mapping[str, Any], tolerance: float, report: Report) -> Mesh:
+def split_by_vertices(mesh: Mesh, options: WriteOptions, tolerance: float, report: Report) -> Mesh:
     """Return a mesh with one point for each vertex of the file, and the written layers with one value for each point.
 
     Vertices keep the order of the points; vertices added by seams come last. Triangles keep their order.
 
     Parameters
     ----------
-    options:
-        Values of ``options.EXPORT_OPTIONS``.
     tolerance:
         Largest difference of the normals of one vertex's corners.
     report:
@@ -66,13 +61,13 @@ def _with_sides(mesh: Mesh) -> Mesh:
     return replace(mesh, tangent=Layer("tangent", sides, per_corner=True))
 
 
-def _written_part(mesh: Mesh, options: Mapping[str, Any]) -> Mesh:
+def _written_part(mesh: Mesh, options: WriteOptions) -> Mesh:
     """Return a mesh with only the layers that the file will hold."""
-    uvs = mesh.uvs[:1] if UVS.flag(options) else []
+    uvs = mesh.uvs[:1] if options.use_stored_uvs else []
     tangents = writes_tangents(mesh, options)
     return replace(
         mesh,
-        normal=mesh.normal if NORMALS.flag(options) or tangents else None,
+        normal=mesh.normal if options.use_stored_normals or tangents else None,
         tangent=mesh.tangent if tangents else None,
         uvs=uvs if not tangents else mesh.uvs[:1],
         colors=[],
@@ -83,12 +78,10 @@ def _written_part(mesh: Mesh, options: Mapping[str, Any]) -> Mesh:
     )
 
 
-def writes_tangents(mesh: Mesh, options: Mapping[str, Any]) -> bool:
+def writes_tangents(mesh: Mesh, options: WriteOptions) -> bool:
     """Return whether tangents are written: always, or if the imported file had them."""
-    choice = TANGENTS.text(options)
-    return bool(
-        choice == "ALWAYS" or (choice == "AUTO" and mesh.tangent is not None and mesh.tangent.stored is not None)
-    )
+    choice, tangent = options.mesh_tangents, mesh.tangent
+    return choice == "ALWAYS" or (choice == "AUTO" and tangent is not None and tangent.stored is not None)
 
 
 def is_too_large(mesh: Mesh) -> bool:
@@ -134,26 +127,25 @@ _POSITION_MARGIN, _UV_MARGIN = 0.0005, 0.001
 class DocumentBuilder:
     """Map a scene with one mesh to a document."""
 
-    def __init__(self, scene: Scene, options: Mapping[str, Any] | None) -> None:
+    def __init__(self, scene: Scene, options: WriteOptions) -> None:
         self.scene = scene
-        self.options = resolve(EXPORT_OPTIONS, options)
-        self.basis = to_blender(AXES.text(self.options)).inverse
+        self.basis = to_blender(options.axes).inverse
         self.node, mesh = only_mesh(scene, "MeshSerializer2")
         self.report = scene.report.about(self.node.name)
         tolerance = scene.tolerance
-        has_tangents = writes_tangents(mesh, self.options)
-        self.mesh = split_by_vertices(mesh, self.options, tolerance, self.report)
+        has_tangents = writes_tangents(mesh, options)
+        self.mesh = split_by_vertices(mesh, options, tolerance, self.report)
         refuse_too_large(self.mesh, self.node.name)
         self.is_moved = True
         """Whether points or UVs differ from those of the imported file."""
         self.document = self.quantised()
         normals, as_stored = self.normals()
-        if NORMALS.flag(self.options) and (self.mesh.normal is not None or self.is_moved):
+        if options.use_stored_normals and (self.mesh.normal is not None or self.is_moved):
             # A mesh without normals stays without them only if its points and UVs are still those of the imported file.
             self.document.normals = self.normal_bytes(normals, as_stored)
         if has_tangents:
             self.document.tangents = self.tangent_bytes(normals, as_stored)
-        if not UVS.flag(self.options):
+        if not options.use_stored_uvs:
             self.document.uvs = self.document.uv_bounds = None
 
     def quantised(self) -> Document:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from ..core.capabilities import Capabilities
 from ..core.format import Family, FileFormat, modules_of
 from ..core.messages import Text
-from ..core.options import IMPORT_CHOICES, MESH_FILES, Choice, Option
+from ..core.options import IMPORT_CHOICES, MESH_FILES, Choice, Option, Options, option
 from ..core.recognition import Match, NearMiss
 from . import document
 from .document import MOST, Header, Variant
@@ -26,51 +27,58 @@ AXES = Option(
     ),
 )
 
-IMPORT_OPTIONS: tuple[Option, ...] = (AXES,)
 
-LARGE_MESHES = Option(
-    name="large_meshes",
-    default="REFUSE",
-    label="Too Large",
-    description="What to do with a mesh of more vertices or triangles than one file holds",
-    section="File",
-    choices=(
-        Choice("REFUSE", "Refuse", "Write up to 65,535 vertices and triangles, with a warning above 64,000"),
-        Choice(
-            "SPLIT",
-            "Split into Numbered Files",
-            "A mesh of more than 64,000 vertices or triangles becomes several files: name_1, name_2 and so on",
+@dataclass(frozen=True)
+class ReadOptions(Options):
+    """The options for reading meshes."""
+
+    axes: str = option(AXES)
+
+
+@dataclass(frozen=True)
+class WriteOptions(Options):
+    """The options for writing meshes."""
+
+    mesh_files: str = option(MESH_FILES)
+    large_meshes: str = option(
+        default="REFUSE",
+        label="Too Large",
+        description="What to do with a mesh of more vertices or triangles than one file holds",
+        section="File",
+        choices=(
+            Choice("REFUSE", "Refuse", "Write up to 65,535 vertices and triangles, with a warning above 64,000"),
+            Choice(
+                "SPLIT",
+                "Split into Numbered Files",
+                "A mesh of more than 64,000 vertices or triangles becomes several files: name_1, name_2 and so on",
+            ),
         ),
-    ),
-)
-NORMALS = Option(
-    name="use_stored_normals",
-    default=True,
-    label="Normals",
-    description="Write normals, 8 bits for each axis",
-    section="Geometry",
-)
-UVS = Option(
-    name="use_stored_uvs",
-    default=True,
-    label="UV Map",
-    description="Write the first UV map",
-    section="Geometry",
-)
-TANGENTS = Option(
-    name="mesh_tangents",
-    default="AUTO",
-    label="Tangents",
-    description="Whether to write tangents for normal maps, computed by MikkTSpace from the first UV map",
-    section="Geometry",
-    choices=(
-        Choice("AUTO", "As in the File", "If the mesh was imported from a file with tangents"),
-        Choice("ALWAYS", "Always", "For every mesh with a UV map"),
-        Choice("NEVER", "Never", "Unity can compute them"),
-    ),
-)
-
-EXPORT_OPTIONS: tuple[Option, ...] = (MESH_FILES, LARGE_MESHES, NORMALS, UVS, TANGENTS, IMPORT_CHOICES, AXES)
+    )
+    use_stored_normals: bool = option(
+        default=True,
+        label="Normals",
+        description="Write normals, 8 bits for each axis",
+        section="Geometry",
+    )
+    use_stored_uvs: bool = option(
+        default=True,
+        label="UV Map",
+        description="Write the first UV map",
+        section="Geometry",
+    )
+    mesh_tangents: str = option(
+        default="AUTO",
+        label="Tangents",
+        description="Whether to write tangents for normal maps, computed by MikkTSpace from the first UV map",
+        section="Geometry",
+        choices=(
+            Choice("AUTO", "As in the File", "If the mesh was imported from a file with tangents"),
+            Choice("ALWAYS", "Always", "For every mesh with a UV map"),
+            Choice("NEVER", "Never", "Unity can compute them"),
+        ),
+    )
+    use_import_choices: bool = option(IMPORT_CHOICES)
+    axes: str = option(AXES)
 
 
 MESH_SERIALIZER = FileFormat(
@@ -81,8 +89,8 @@ MESH_SERIALIZER = FileFormat(
     modules=modules_of(__package__),
     only_read=(".mesh",),
     ambiguous=(".data", ".bin", ".bytes", ".3d"),
-    import_options=IMPORT_OPTIONS,
-    export_options=EXPORT_OPTIONS,
+    import_options=ReadOptions,
+    export_options=WriteOptions,
 )
 
 FAMILY = Family("mesh_serializer", "Unity MeshSerializer2", (MESH_SERIALIZER,), "mesh_serializer.md", "Unity")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +10,6 @@ import numpy as np
 
 from ..core.import_choices import all_choices
 from ..core.messages import Message, Report, counted
-from ..core.options import MESH_FILES, resolve
 from ..core.scene import Mesh, Node, Role, Scene, Surface
 from ..geometry.triangles import part_of_slots, triangle_runs
 from ..geometry.vertices import count_loose, repeats_corners
@@ -18,7 +17,7 @@ from ..passes.flatten import meshes_in_one_space
 from ..passes.join_meshes import join
 from .document import MOST_SAFE, Document, Variant
 from .document_builder import DocumentBuilder, is_too_large, split_by_vertices
-from .format import EXPORT_OPTIONS, LARGE_MESHES
+from .format import ReadOptions, WriteOptions
 from .scene_builder import SceneBuilder
 
 _COARSE = 0.001
@@ -83,7 +82,7 @@ def _step(document: Document) -> float:
     return float((bounds[:, 1] - bounds[:, 0]).max()) / 65535
 
 
-def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
+def files_of(scene: Scene, options: WriteOptions) -> list[Scene]:
     """Return a scene for each file, with the file's name: one for each object, or one with all joined (``mesh_files``).
 
     Coarser levels of detail and physics shapes are skipped. The option ``large_meshes`` can split large meshes into
@@ -94,12 +93,11 @@ def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Sce
     ExportError
         An object to be split has no faces, or NaN or infinite coordinates.
     """
-    chosen = resolve(EXPORT_OPTIONS, options)
     nodes = [node for node in scene.nodes if node.mesh is not None and node.lod == 0 and node.role is Role.RENDER]
-    if MESH_FILES.text(chosen) == "JOINED" and len(nodes) > 1:
+    if options.mesh_files == "JOINED" and len(nodes) > 1:
         bare = [replace(node, mesh=node.mesh and _at_rest(node.mesh)) for node in nodes]
         nodes = [Node(scene.name, mesh=join(meshes_in_one_space(bare)), choices=all_choices(nodes))]
-    parts = [part for node in nodes for part in _parts(scene, node, chosen)]
+    parts = [part for node in nodes for part in _parts(scene, node, options)]
     return [replace(scene, name=node.name, nodes=[node], skeletons=[], clips=[]) for node in parts]
 
 
@@ -108,10 +106,10 @@ def _at_rest(mesh: Mesh) -> Mesh:
     return replace(mesh, shape_keys=[], joint_indices=None, joint_weights=None, colors=[], custom=[], uvs=mesh.uvs[:1])
 
 
-def _parts(scene: Scene, node: Node, options: Mapping[str, Any]) -> Iterator[Node]:
+def _parts(scene: Scene, node: Node, options: WriteOptions) -> Iterator[Node]:
     """Yield a node for each file of an object."""
     whole = Node(node.name, mesh=node.mesh, choices=node.choices)
-    if node.mesh is None or LARGE_MESHES.text(options) != "SPLIT" or 3 * node.mesh.triangle_count <= MOST_SAFE:
+    if node.mesh is None or options.large_meshes != "SPLIT" or 3 * node.mesh.triangle_count <= MOST_SAFE:
         yield whole
         return
     report = scene.report.about(node.name)
@@ -130,8 +128,8 @@ def _parts(scene: Scene, node: Node, options: Mapping[str, Any]) -> Iterator[Nod
         yield replace(whole, name=f"{node.name}_{number + 1}", mesh=part_of_slots(numbered, [number]))
 
 
-def to_scene(document: Document, name: str, options: Mapping[str, Any] | None = None) -> Scene:
-    """Map a file to Blender's space with the options of ``options.IMPORT_OPTIONS``.
+def to_scene(document: Document, name: str, options: ReadOptions) -> Scene:
+    """Map a file to Blender's space.
 
     The scene has one node with one mesh, whose layers have one value for each point, in the order of the file. Its
     single material has no name; submeshes of a variant get one material each. Surfaces hold ``position_domain``
@@ -141,8 +139,8 @@ def to_scene(document: Document, name: str, options: Mapping[str, Any] | None = 
     return SceneBuilder(document, name, options).scene
 
 
-def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Document:
-    """Map a scene with one mesh to a file of ``Variant.CURRENT`` with the options of ``options.EXPORT_OPTIONS``.
+def from_scene(scene: Scene, options: WriteOptions) -> Document:
+    """Map a scene with one mesh to a file of ``Variant.CURRENT``.
 
     ``scene.warnings`` reports what is left out or repaired.
 
@@ -163,5 +161,5 @@ def facts(document: Document) -> dict[str, Any]:
         "triangles": len(document.triangles),
         "surfaces": 1 if document.submeshes is None else len(document.submeshes),
         "uv_layers": int(document.uvs is not None),
-        "warnings": to_scene(document, document.name or "Mesh").warnings,
+        "warnings": to_scene(document, document.name or "Mesh", ReadOptions()).warnings,
     }

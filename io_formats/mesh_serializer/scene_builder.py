@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any
 
 import numpy as np
 
 from ..core.messages import Text, counted
-from ..core.options import resolve
 from ..core.scene import AnyArray, FloatArray, Layer, Mesh, Node, Scene, Surface
 from ..encodings.quantization import dequantise_exactly, from_biased, steps_beyond_floats
 from ..geometry.normals import repair, unit
 from ..geometry.transforms import Basis, flip_winding
 from ..geometry.vertices import drop_repeated_corners
 from .document import Document, Variant
-from .format import AXES, IMPORT_OPTIONS
+from .format import ReadOptions
 
 _TO_BLENDER = {
     "UNITY": Basis(order=(0, 2, 1), signs=(-1, -1, 1)),
@@ -64,9 +61,9 @@ _RELATIVES = {
 class SceneBuilder:
     """Map a document to a scene with one node."""
 
-    def __init__(self, document: Document, name: str, options: Mapping[str, Any] | None) -> None:
+    def __init__(self, document: Document, name: str, options: ReadOptions) -> None:
         self.document = document
-        self.basis = to_blender(AXES.text(resolve(IMPORT_OPTIONS, options)))
+        self.basis = to_blender(options.axes)
         self.scene = Scene(name, warnings=list(document.warnings))
         self.name = document.name or name
         self.report = self.scene.report.about(self.name)

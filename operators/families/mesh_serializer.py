@@ -7,7 +7,6 @@ import bpy
 from bpy.props import EnumProperty, StringProperty
 
 from ...blender_data.armature_modifiers import MESHABLE
-from ...blender_data.export_options import EXPORT_OPTIONS, HIDDEN, MODIFIERS
 from ...blender_data.exporting.object_selection import select, triangle_count
 from ...blender_data.property_groups.translation_context import CONTEXT
 from ...io_formats.core.errors import ExportError
@@ -20,7 +19,7 @@ from ..files.export_files import ExportObjects
 from ..files.import_base import ImportAnyName
 from ..hooks import Hooks
 from ..layouts import property_column, sidebar_panel
-from ..option_properties import export_table, in_sections, values_for
+from ..option_properties import export_table, in_sections, to_export_options
 
 EXTENSIONS = MESH_SERIALIZER.written_extensions
 
@@ -46,7 +45,7 @@ class ExportMeshSerializer(ExportObjects):
     bl_description = "Export objects to files that scripts of Unity projects load with MeshSerializer2"
     # The options of the file content come first, since users change them more often.
     option_table = in_sections(
-        sorted(export_table(MESH_SERIALIZER), key=lambda option: option not in MESH_SERIALIZER.export_options),
+        sorted(export_table(MESH_SERIALIZER), key=lambda option: option not in MESH_SERIALIZER.options()),
         ("File", "Geometry", "Objects"),
     )
 
@@ -88,11 +87,10 @@ class ExportMeshSerializer(ExportObjects):
         """Raise ExportError for objects at least twice as large as the limit. Encoding finds smaller excesses."""
         if self.large_meshes == "SPLIT":
             return
-        values = values_for(EXPORT_OPTIONS, self.values())
-        chosen = select(context, source, use_hidden=bool(values[HIDDEN.name]), with_empties=False)
+        options = to_export_options(self.values())
+        chosen = select(context, source, use_hidden=options.use_hidden, with_empties=False)
         finest = [obj for obj in chosen if obj.type in MESHABLE and obj.meshferry.lod_of not in chosen]
-        use_modifiers = bool(values[MODIFIERS.name])
-        counts = {obj.name: triangle_count(context, obj, use_modifiers=use_modifiers) for obj in finest}
+        counts = {obj.name: triangle_count(context, obj, use_modifiers=options.use_modifiers) for obj in finest}
         if self.mesh_files == "JOINED" and counts:
             counts = {next(iter(counts)): sum(counts.values())}
         if counts and min(counts.values()) > 2 * MOST:

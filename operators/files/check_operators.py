@@ -16,7 +16,7 @@ from ...io_formats.core.messages import Kind, Message, Text, counted, distinct, 
 from ...io_formats.core.options import Option
 from ..findings.finding_list import keep_findings
 from ..layouts import IS_MESH, requires
-from ..option_properties import last_values, values_for
+from ..option_properties import chosen_options, last_values
 from ..reports import Messages, inform, report_lines, warn
 from ..translations import rpt_
 from .export_base import read_blender_scene, without_needless_clips
@@ -85,11 +85,11 @@ class CheckScene:
         whole = read_blender_scene(context, source, name, self.format, values)
         # Check the whole scene: a file may hold a part of an object, in which triangles have other indices.
         findings += self.format.check_scene(whole)
-        options = values_for(self.format.export_options, values)
+        options = chosen_options(self.format.export_options, values)
         files = split(whole, self.format, options)
         said = [*files.messages]
         for scene in files.parts:
-            findings += check_part(scene, self.format, options, given=(), path=_file_of(source))[1]
+            findings += check_part(scene, self.format, options, path=_file_of(source))[1]
             said += scene.warnings
         findings[:] = distinct([*findings, *(message for message in said if message.is_listed)])
 

@@ -29,7 +29,7 @@ from ...io_formats.core.options import embeds_animation
 from ...io_formats.core.scene import Scene
 from ...io_formats.disk.file_sets import companions_of, obsolete_files, would_change, write_outputs
 from ..findings.finding_list import draw_list, keep_findings
-from ..option_properties import option_values, to_export_options, values_for
+from ..option_properties import chosen_options, option_values, to_export_options
 from ..reports import Messages, conclude, refuse
 from ..translations import iface_, rpt_
 from .export_dialog import ExportDialog, with_extension
@@ -345,7 +345,7 @@ def file_steps(
     """Do the same as :func:`read_files` in steps. ``file_clips`` restricts the animations to those of a file."""
     request = _request(context, source, name, target, values)
     scene = yield from exporter.export_steps(replace(request, file_clips=file_clips))
-    return split(scene, target, values_for(target.export_options, values))
+    return split(scene, target, chosen_options(target.export_options, values))
 
 
 def read_blender_scene(
@@ -385,8 +385,8 @@ def encode_steps(
     MeshferryError
         The format cannot hold the scene, or files would be replaced without permission.
     """
-    options = values_for(target.export_options, values)
-    encoded = yield from without_bpy("Encoding", encode_part, scene, target, options, given=given, path=path)
+    options = chosen_options(target.export_options, values, given)
+    encoded = yield from without_bpy("Encoding", encode_part, scene, target, options, path=path)
     if not use_replace and not os.path.exists(path):
         refuse_others(path, encoded.outputs)
     return encoded

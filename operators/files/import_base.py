@@ -14,7 +14,7 @@ from ...blender_data import file_records
 from ...blender_data.file_records import FileRecord
 from ...blender_data.importing import armature_matching, import_options, importer
 from ...blender_data.importing import objects as importing_objects
-from ...blender_data.importing.import_options import IMPORT_OPTIONS, ImportOptions
+from ...blender_data.importing.import_options import ImportOptions
 from ...blender_data.operator_calls import Selection
 from ...blender_data.steps import Steps, scaled, without_collection
 from ...io_formats.api import format_of, scene_of
@@ -25,7 +25,7 @@ from ...io_formats.core.options import FILES_AS_LEVELS, Option
 from ...io_formats.partner_files import FileSet, file_sets
 from ...io_formats.registry import FORMATS
 from ..layouts import path_property, property_column
-from ..option_properties import draw_options, import_table, option_values, preferred_import_values, values_for
+from ..option_properties import chosen_options, draw_options, import_table, option_values, preferred_import_values
 from ..progress import LongWork
 from ..reports import Messages, conclude, refuse
 from ..selection import frame_imported, leave_edit_mode, select_only
@@ -212,7 +212,7 @@ def import_steps(
 
     Cancelling removes the data of all files.
     """
-    general = ImportOptions.of(values_for(IMPORT_OPTIONS, options))
+    general = chosen_options(ImportOptions, options)
     options = {**preferred_import_values(), **options}
     sets = file_sets(paths, options)
     messages = Messages()

@@ -322,10 +322,10 @@ def values_in_file(path: Path, target: Format) -> dict[str, Any]:
     version = str(facts["version"]).upper()
     found: dict[str, Any] = {
         option.name: version
-        for option in target.export_options
+        for option in target.export_options.table()
         if version in {choice.key for choice in option.choices or ()}
     }
-    if facts["clips"] and any(option.name == EMBED_ANIMATION for option in target.export_options):
+    if facts["clips"] and hasattr(target.export_options, EMBED_ANIMATION):
         found[EMBED_ANIMATION] = True
     return found
 

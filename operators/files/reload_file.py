@@ -12,7 +12,7 @@ from ...blender_data.animated_blocks import action_holders
 from ...blender_data.animation.action_ranges import same_path
 from ...blender_data.armature_modifiers import armature_of
 from ...blender_data.import_marks import objects_of
-from ...blender_data.importing.import_options import IMPORT_OPTIONS, ImportOptions
+from ...blender_data.importing.import_options import ImportOptions
 from ...blender_data.mesh_data.checksums import edited_actions, edits_of
 from ...blender_data.operator_calls import Selection
 from ...blender_data.reloading.matching import pair
@@ -25,7 +25,7 @@ from ...io_formats.core.messages import Named, Report, Text, counted, joined, li
 from ...io_formats.partner_files import FileSet, file_set
 from ...io_formats.registry import FORMATS
 from ..layouts import Sidebar, path_property, requires
-from ..option_properties import values_for
+from ..option_properties import chosen_options
 from ..preferences import is_format_used
 from ..progress import DIALOG_WIDTH, LongWork
 from ..registration import MenuEntry
@@ -224,7 +224,7 @@ class Reload:
                 yield from self._import(used, import_marks.stored_options(action), new)
 
     def _import(self, path: str, options: dict[str, Any], armature: Any) -> Steps[Any]:
-        general = ImportOptions.of(values_for(IMPORT_OPTIONS, options))
+        general = chosen_options(ImportOptions, options)
         stored = options.get(PARTNERS)
         partners = {part: Path(path).with_name(name) for part, name in stored.items()} if stored else None
         files = file_set(path, options) if partners is None else FileSet(Path(path), partners)

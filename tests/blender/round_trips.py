@@ -17,7 +17,7 @@ def imported(data: bytes, name: str = "given", *, headless: bool = True, **optio
 
     found = registry.by_content(data[: registry.HEAD_SIZE], len(data))
     document = found.read(data)
-    scene = found.to_scene(document, name, resolve(found.import_options, headless=headless))
+    scene = found.to_scene(document, name, resolve(found.import_options.table(), headless=headless))
     return SimpleNamespace(format=found, document=document, made=scene_imported(scene, headless=headless, **options))
 
 

@@ -34,7 +34,6 @@ from meshferry.io_formats.passes.clips import adopt_clips
 from meshferry.io_formats.projects import Projects
 from meshferry.io_formats.unigine.animation.format import UNIGINE_ANIMATION
 from meshferry.io_formats.unigine.mesh.format import UNIGINE_MESH
-from meshferry.io_formats.unigine.scene import mapping
 from meshferry.io_formats.unigine.scene.format import UNIGINE_SCENE
 from meshfuzz import tokens, unigine_seeds
 
@@ -169,7 +168,7 @@ def test_samples_are_as_an_independent_resolver_found_them(clean_blender: Any, s
         path = root / "data" / name
         document = UNIGINE_SCENE.read(path.read_bytes())
         scene = UNIGINE_SCENE.to_scene(document, path.stem)
-        mapping.link(document, scene, path, Projects())
+        UNIGINE_SCENE.link(document, scene, path, Projects())
         result = importer.import_scene(ImportRequest(bpy.context, scene, ImportOptions.of(), str(path)))
         found = [
             (obj, world, shown)

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 from load_package import SAMPLES
-from meshferry.io_formats.second_life.collada import codec, mapping
+from meshferry.io_formats.second_life.collada import codec
 from meshferry.io_formats.second_life.collada.document import Collada, Geometry, Group, Instance, Node
-from meshferry.io_formats.second_life.upload_set import mapping as upload_set_mapping
+from meshferry.io_formats.second_life.collada.format import SECOND_LIFE_COLLADA
+from meshferry.io_formats.second_life.upload_set.format import SECOND_LIFE_UPLOAD
 
 bpy = pytest.importorskip("bpy", reason="Blender is absent")
 
@@ -28,7 +29,7 @@ def imported(document: Collada, path: Path | str = "", armature: Any = None, tar
     """Import a document; ``armature`` is one of the same run."""
     from meshferry.blender_data.importing import armature_matching, import_options, importer
 
-    scene = mapping.to_scene(document, "file", {})
+    scene = SECOND_LIFE_COLLADA.to_scene(document, "file")
     chosen = import_options.ImportOptions.of({"use_weld": False, "armature": target})
     found = armature_matching.choose_for_scene(bpy.context, scene, [armature] if armature else [], target)
     return importer.import_scene(import_options.ImportRequest(bpy.context, scene, chosen, str(path), found))
@@ -179,7 +180,7 @@ def test_an_export_writes_the_binding_of_the_file(name: str, active: bool) -> No
     scene = exported(made)
     for node in scene.nodes:
         assert node.skin is None or node.skin.joint_positions is None
-    upload = upload_set_mapping.from_scene(scene)
+    upload = SECOND_LIFE_UPLOAD.from_scene(scene)
     assert not upload.boxes[1:]
     given = {
         joint: matrix

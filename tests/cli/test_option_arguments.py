@@ -127,7 +127,7 @@ def test_every_real_option_is_an_argument():
     for options in (
         IMPORT_OPTIONS,
         EXPORT_OPTIONS,
-        *(o for f in FORMATS for o in (f.import_options, f.export_options)),
+        *(f.options() for f in FORMATS),
     ):
         for option in options:
             flag = "--" + option.name.removeprefix("use_").replace("_", "-")

@@ -6,16 +6,15 @@ import ast
 import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from meshferry.blender_data import export_options
 from meshferry.blender_data.export_options import ExportOptions
-from meshferry.blender_data.importing import import_options
 from meshferry.blender_data.importing.import_options import ImportOptions
+from meshferry.cli.conversions.blend_files import BlendOptions
 from meshferry.io_formats.core import scene as sc
 from meshferry.io_formats.core.errors import MeshferryError
-from meshferry.io_formats.core.options import Option, resolve
+from meshferry.io_formats.core.options import Options, resolve
+from meshferry.io_formats.registry import FORMATS
 
 ROOT = Path(__file__).resolve().parents[2]
 PASSED_ON = "pass_through"
@@ -70,16 +69,31 @@ def test_only_its_own_format_looks_into_what_passes_through() -> None:
         assert not list(reads(ast.parse(path.read_text(encoding="utf-8")))), path
 
 
-@pytest.mark.parametrize(
-    ("options", "table"),
-    [(ImportOptions, import_options.IMPORT_OPTIONS), (ExportOptions, export_options.EXPORT_OPTIONS)],
-)
-def test_typed_options_are_those_of_the_table(options: Any, table: tuple[Option, ...]) -> None:
-    fields = {field.name: field.type for field in dataclasses.fields(options)}
-    assert fields == {option.name: type(option.default).__name__ for option in table}
-    assert dataclasses.asdict(options.of()) == resolve(table)
+KINDS = {ImportOptions, ExportOptions, BlendOptions} | {
+    kind for known in FORMATS for kind in (known.import_options, known.export_options)
+}
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS, key=lambda kind: f"{kind.__module__}.{kind.__qualname__}"))
+def test_options_have_the_types_names_and_defaults_of_their_table(kind: type[Options]) -> None:
+    declared = [field for field in dataclasses.fields(kind) if field.metadata]
+    assert {field.name: field.type for field in declared} == {
+        option.name: type(option.default).__name__ for option in kind.table()
+    }
+    assert all(field.metadata["option"].name in ("", field.name) for field in declared)
+    assert kind() == kind.of() == kind.of({}) == kind.among({"use_wled": True})
+    assert kind().values() == resolve(kind.table())
     with pytest.raises(MeshferryError, match="no option 'use_wled'"):
-        options.of({"use_wled": True})
+        kind.of({"use_wled": True})
+
+
+def test_options_are_resolved_once_and_remember_what_was_given() -> None:
+    chosen = ExportOptions.of({"use_hidden": True})
+    assert ExportOptions.of(chosen) is chosen
+    assert chosen.given == {"use_hidden"}
+    assert ExportOptions.of({"use_hidden": True}, given=["clips"]).given == {"clips"}
+    with pytest.raises(TypeError):
+        ImportOptions.of(chosen)
 
 
 def test_scenes_carry_nothing_by_name() -> None:

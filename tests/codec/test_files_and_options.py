@@ -310,7 +310,7 @@ def test_wrong_options(given: dict[str, Any], said: str) -> None:
 
 
 def test_every_option_is_whole() -> None:
-    for option in TIMBERMESH.export_options:
+    for option in TIMBERMESH.export_options.table():
         assert option.label
         assert option.description
         assert not option.description.endswith(".")

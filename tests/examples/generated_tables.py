@@ -29,7 +29,7 @@ from meshferry.io_formats.second_life.bundle.format import SECOND_LIFE_BUNDLE
 from meshferry.io_formats.second_life.bvh.format import SECOND_LIFE_BVH
 from meshferry.io_formats.second_life.collada.format import SECOND_LIFE_COLLADA
 from meshferry.io_formats.second_life.opensim.format import OPENSIM_ARCHIVE
-from meshferry.io_formats.second_life.options import SERVER
+from meshferry.io_formats.second_life.request.format import SECOND_LIFE_REQUEST
 from meshferry.io_formats.second_life.upload_set.format import SECOND_LIFE_UPLOAD
 from meshferry.io_formats.timbermesh.model.format import TIMBERMESH
 from meshferry.io_formats.unigine.animation.format import UNIGINE_ANIMATION
@@ -94,13 +94,13 @@ def _amount(value: bool | int) -> str:
 
 def import_options(*formats: Format) -> list[Option]:
     """Return the options of an import of these formats."""
-    own = (option for known in formats for option in known.import_options)
+    own = (option for known in formats for option in known.import_options.table())
     return list(dict.fromkeys((*applicable(IMPORT_OPTIONS, (known.capabilities for known in formats)), *own)))
 
 
 def export_options(target: Format) -> list[Option]:
     """Return the options of an export to a format."""
-    return [*applicable(EXPORT_OPTIONS, [target.capabilities]), *target.export_options]
+    return [*applicable(EXPORT_OPTIONS, [target.capabilities]), *target.export_options.table()]
 
 
 def shared(tables: dict[tuple[str, str], list[Option]]) -> list[Option]:
@@ -225,7 +225,7 @@ TABLES: dict[tuple[str, str], Callable[[], str]] = {
         for tables in (IMPORTS, EXPORTS)
         for key, options in tables.items()
     },
-    ("docs/users/second_life.md", "request options"): lambda: _options((SERVER,)),
+    ("docs/users/second_life.md", "request options"): lambda: _options(SECOND_LIFE_REQUEST.export_options.table()[:1]),
 }
 """File and name of a table, and what makes it."""
 

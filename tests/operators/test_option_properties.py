@@ -84,13 +84,13 @@ def test_what_unigine_files_lack_is_no_option_of_theirs(clean_blender):
 
 
 def test_options_that_a_dialog_does_not_show_are_those_of_the_command_line(clean_blender):
-    from meshferry.blender_data.importing.import_options import IMPORT_OPTIONS
-    from meshferry.operators.option_properties import values_for
+    from meshferry.blender_data.importing.import_options import ImportOptions
+    from meshferry.operators.option_properties import chosen_options
 
-    values = values_for(IMPORT_OPTIONS, {"normals": "NONE", "not_of_this_table": 1})
-    assert values["normals"] == "NONE"
-    assert values["use_weld"] is False
-    assert set(values) == {option.name for option in IMPORT_OPTIONS}
+    options = chosen_options(ImportOptions, {"normals": "NONE", "not_of_this_table": 1}, ["normals"])
+    assert options.normals == "NONE"
+    assert options.use_weld is False
+    assert options.given == {"normals"}
 
 
 def _properties(bpy, operator):

@@ -148,7 +148,7 @@ class Converter:
 
     def _asset_marks(self, result: Result) -> dict[str, Any]:
         """Return catalog and preview picture for the asset of a task; None if the picture could not be drawn."""
-        if not self._settings.makes_assets:
+        if not self._settings.blend_options.use_assets:
             return {}
         from .. import output_folder, report_pictures
 

@@ -4,65 +4,65 @@ from __future__ import annotations
 
 import math
 import struct
+from dataclasses import dataclass
 
 from ...core.capabilities import Capabilities
 from ...core.format import FileFormat, modules_of
-from ...core.options import Choice, Option
+from ...core.options import Choice, Options, option
 from ...core.recognition import Match, NearMiss
 from ..options import _knows_joint
 
 LONGEST = 60.0
 """Length in seconds above which the viewer refuses an animation."""
 
-PRIORITY = Option(
-    name="animation_priority",
-    default="ACTION",
-    label="Priority",
-    description="Which animation moves a joint if several play: the one of the highest priority",
-    section="Animation",
-    choices=(
-        Choice("ACTION", "As in the Action", "The priority stored with the action; 3 if it has none"),
-        *(
-            Choice(str(number), str(number), said)
-            for number, said in enumerate(
-                (
-                    "Idle movements",
-                    "Low",
-                    "Walking and running in many sets",
-                    "Gestures and dances",
-                    "Most poses",
-                    "Above what the upload window of the viewer offers for .bvh",
-                    "The highest",
-                )
-            )
-        ),
-    ),
-)
-POSITIONS = Option(
-    name="use_positions",
-    default=False,
-    label="Positions",
-    description="Also store positions of joints other than the pelvis. They deform avatars whose bodies have joint "
-    "positions of their own, even after the animation has stopped",
-    section="Animation",
-)
-FIT = Option(
-    name="use_avatar_proportions",
-    default=True,
-    label="Fit Pelvis",
-    description="Scale the movement of the pelvis by the length of the legs, so that the feet of the standard avatar "
-    "stay on the ground",
-    section="Animation",
-)
-REDUCE = Option(
-    name="use_key_reduction",
-    default=True,
-    label="Reduce Keys",
-    description="Leave out keys that follow from others within 0.1° and 1 mm",
-    section="Animation",
-)
 
-EXPORT_OPTIONS: tuple[Option, ...] = (PRIORITY, POSITIONS, FIT, REDUCE)
+@dataclass(frozen=True)
+class WriteOptions(Options):
+    """The options for writing animations."""
+
+    animation_priority: str = option(
+        default="ACTION",
+        label="Priority",
+        description="Which animation moves a joint if several play: the one of the highest priority",
+        section="Animation",
+        choices=(
+            Choice("ACTION", "As in the Action", "The priority stored with the action; 3 if it has none"),
+            *(
+                Choice(str(number), str(number), said)
+                for number, said in enumerate(
+                    (
+                        "Idle movements",
+                        "Low",
+                        "Walking and running in many sets",
+                        "Gestures and dances",
+                        "Most poses",
+                        "Above what the upload window of the viewer offers for .bvh",
+                        "The highest",
+                    )
+                )
+            ),
+        ),
+    )
+    use_positions: bool = option(
+        default=False,
+        label="Positions",
+        description="Also store positions of joints other than the pelvis. They deform avatars whose bodies have joint "
+        "positions of their own, even after the animation has stopped",
+        section="Animation",
+    )
+    use_avatar_proportions: bool = option(
+        default=True,
+        label="Fit Pelvis",
+        description="Scale the movement of the pelvis by the length of the legs, so that the feet of the standard "
+        "avatar stay on the ground",
+        section="Animation",
+    )
+    use_key_reduction: bool = option(
+        default=True,
+        label="Reduce Keys",
+        description="Leave out keys that follow from others within 0.1° and 1 mm",
+        section="Animation",
+    )
 
 
 _VERSIONS = (b"\x01\x00\x00\x00", b"\x00\x00\x01\x00")
@@ -115,5 +115,5 @@ SECOND_LIFE_ANIMATION = FileFormat(
     extensions=(".anim",),
     capabilities=_ANIMATION,
     modules=modules_of(__package__),
-    export_options=EXPORT_OPTIONS,
+    export_options=WriteOptions,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ...core.capabilities import length_refusal
 from ...core.errors import ExportError
 from ...core.messages import Named, Text, counted, listed
-from ...core.options import resolve
+from ...core.options import Options
 from ...core.scene import Clip, Keys, KeyTrack, Playback, Scene, Skeleton
 from ...passes.clips import DEFAULT_RATE, clip_parts, values_at, with_frames
 from ..avatar import joints as avatar_joints
@@ -22,7 +22,7 @@ from . import codec, document_builder
 from . import keys as animation_keys
 from .checks import unusable_constraints
 from .codec import FORMAT, MOST_CONSTRAINTS, JointKeys, SecondLifeAnimation, decode_text
-from .format import EXPORT_OPTIONS, FIT, LONGEST, POSITIONS, PRIORITY, REDUCE
+from .format import LONGEST, WriteOptions
 from .keys import edited_joints
 from .motion import AvatarMotion, motion_of
 
@@ -128,18 +128,18 @@ def _playback(document: SecondLifeAnimation, joints: dict[str, JointKeys]) -> Pl
 _DEFAULT = Playback(priority=3, ease_in=0.3, ease_out=0.3, hand_pose=1)
 
 
-def to_scene(document: SecondLifeAnimation, name: str, options: Mapping[str, Any] | None = None) -> Scene:
+def to_scene(document: SecondLifeAnimation, name: str, options: Options) -> Scene:
     """Map an animation to Blender's space; ``options`` are not used."""
     return scene_of(document, name)
 
 
-def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
+def files_of(scene: Scene, options: WriteOptions) -> list[Scene]:
     """Return a scene for each clip and each skeleton that it animates, named after the clip."""
     return clip_parts(scene)
 
 
-def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> SecondLifeAnimation:
-    """Map a scene of one skeleton and one clip to a document with the options of ``options.EXPORT_OPTIONS``.
+def from_scene(scene: Scene, options: WriteOptions) -> SecondLifeAnimation:
+    """Map a scene of one skeleton and one clip to a document.
 
     ``scene.warnings`` reports what a file cannot hold, and the number of keys.
 
@@ -148,7 +148,6 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Second
     ExportError
         No animation or several, no joint of the avatar is animated, or the file would be too large or too long.
     """
-    chosen = resolve(EXPORT_OPTIONS, options)
     parts = files_of(scene, options)
     if len(parts) != 1:
         none, several = (
@@ -159,10 +158,10 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Second
     skeleton, clip = parts[0].skeletons[0], parts[0].clips[0]
     original = codec.read(clip.original) if clip.original else None
     if clip.keys and original is not None:
-        return _as_read(original, chosen)
+        return _as_read(original, options)
     if clip.keys:
         clip = with_frames(parts[0]).clips[0]
-    document = _from_samples(clip, skeleton, original, chosen, scene)
+    document = _from_samples(clip, skeleton, original, options, scene)
     if clip.original and codec.write(document) == clip.original:
         scene.format = FORMAT  # an imported file may break rules and still be written again
     elif original is not None:
@@ -204,10 +203,10 @@ def _default_playback(clip: Clip, duration: float) -> Playback:
     return replace(_DEFAULT, is_looped=is_looped, loop_in=loop_in, loop_out=loop_out)
 
 
-def _header(clip: Clip, duration: float, chosen: Mapping[str, Any]) -> SecondLifeAnimation:
+def _header(clip: Clip, duration: float, options: WriteOptions) -> SecondLifeAnimation:
     """Return a document without joints that has the playback settings of a clip."""
     playback = clip.playback or _default_playback(clip, duration)
-    priority = PRIORITY.text(chosen)
+    priority = options.animation_priority
     return SecondLifeAnimation(
         base_priority=playback.priority if priority == "ACTION" else int(priority),
         duration=float(np.float32(duration)),
@@ -221,10 +220,10 @@ def _header(clip: Clip, duration: float, chosen: Mapping[str, Any]) -> SecondLif
     )
 
 
-def _as_read(original: SecondLifeAnimation, chosen: Mapping[str, Any]) -> SecondLifeAnimation:
+def _as_read(original: SecondLifeAnimation, options: WriteOptions) -> SecondLifeAnimation:
     """Return an animation as it was read, in version 1.0, with the chosen priority."""
-    if PRIORITY.text(chosen) != "ACTION":
-        base = int(PRIORITY.text(chosen))
+    if options.animation_priority != "ACTION":
+        base = int(options.animation_priority)
         _update_priorities(original.joints, original.base_priority, base, None)
         original.base_priority = base
     return original if original.has_codes else _with_codes(original)
@@ -264,18 +263,18 @@ def _from_samples(
     clip: Clip,
     skeleton: Skeleton,
     original: SecondLifeAnimation | None,
-    chosen: Mapping[str, Any],
+    options: WriteOptions,
     scene: Scene,
 ) -> SecondLifeAnimation:
     """Encode samples with as few keys as possible; joints unchanged since the import keep the keys of their file."""
-    motion = motion_of(skeleton, clip, fit=FIT.flag(chosen))
+    motion = motion_of(skeleton, clip, fit=options.use_avatar_proportions)
     if not clip.is_pose:
         document_builder.warn_of_unknown_bones(clip, skeleton, motion, scene)
     document_builder.warn_of_scale(clip, skeleton, motion, scene)
     if not motion.names or not len(motion.times):
         raise ExportError("'{}' animates no joint of the avatar", clip.name)
     duration = _duration(clip, motion, original)
-    document = _header(clip, duration, chosen)
+    document = _header(clip, duration, options)
     if original is None or abs(original.duration - duration) > animation_keys.time_tolerance(original.duration):
         _repair_times(document)
     kept: list[JointKeys] = []
@@ -287,7 +286,7 @@ def _from_samples(
         _update_priorities(kept, original.base_priority, document.base_priority, clip.playback)
     known = {joint.known for joint in kept if joint.key_count}
     changed = [number for number, name in enumerate(motion.names) if name not in known]
-    with_positions = _with_positions(motion, original, chosen)
+    with_positions = _with_positions(motion, original, options)
     moved = [motion.names[number] for number in changed if motion.has_position[number]]
     positioned = [motion.names[number] in with_positions.intersection(moved) for number in changed]
     if not motion.is_other_rig:
@@ -303,7 +302,7 @@ def _from_samples(
     names = {name: (name, bone) for name, bone in motion.bones.items()}
     priorities = {name: given[key] for name, keys in names.items() for key in keys if key in given}
     edited = edited_joints(original, document.duration, motion, changed, clip.fps)
-    settings = document_builder.KeySettings(positioned, kept, priorities, edited, reduce=REDUCE.flag(chosen))
+    settings = document_builder.KeySettings(positioned, kept, priorities, edited, reduce=options.use_key_reduction)
     result = document_builder.add_reduced_joints(document, some, settings)
     scene.report.note("keys-reduced", "{}", result, item=Text("'{}'", Named("animation", clip.name)))
     document_builder.add_notes(document, motion, clip, scene)
@@ -334,12 +333,12 @@ def _duration(clip: Clip, motion: AvatarMotion, original: SecondLifeAnimation | 
     return duration
 
 
-def _with_positions(motion: AvatarMotion, original: SecondLifeAnimation | None, chosen: Mapping[str, Any]) -> set[str]:
+def _with_positions(motion: AvatarMotion, original: SecondLifeAnimation | None, options: WriteOptions) -> set[str]:
     """Return the joints whose positions are stored.
 
     These are the root, joints with positions in an imported file, and on request all joints.
     """
-    if POSITIONS.flag(chosen):
+    if options.use_positions:
         return set(motion.names)
     joints = original.joints if original is not None else ()
     return {avatar_joints.ROOT, *(joint.known for joint in joints if len(joint.position))}

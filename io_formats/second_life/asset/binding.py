@@ -7,9 +7,8 @@ direction of the avatar is derived from its left and right joints.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +22,7 @@ from ..avatar.joint_positions import JointPositions, position_of_unknown, report
 from ..avatar.joints import _STRAIGHT, MOST_JOINTS, world_matrices
 from ..models import space
 from ..models.faces import FaceArrays
-from ..options import JOINT_POSITIONS, LOCK_SCALE
+from ..options import ModelWriteOptions
 
 MOST_INDICES = 255
 """Number of joints that the weights of a file can refer to: a byte, of which 255 ends a list."""
@@ -100,7 +99,7 @@ def rig_of(
     skeleton: Skeleton,
     used: Sequence[int],
     turn: Matrix,
-    options: Mapping[str, Any],
+    options: ModelWriteOptions,
     *,
     skin: Skin | None = None,
     report: Report,
@@ -113,8 +112,6 @@ def rig_of(
         In the space of the mesh's points before ``turn``, the result of :func:`facing` for it.
     used:
         Indices of joints, from :func:`used_joints`. If empty, the first known joint is used.
-    options:
-        ``joint_positions`` and ``use_lock_scale`` of ``options.EXPORT_OPTIONS``.
     skin:
         The imported binding of the mesh, whose pelvis offset is kept.
     report:
@@ -131,7 +128,7 @@ def rig_of(
     chosen = list(used) or [next((number for number, name in enumerate(known) if name is not None), 0)]
     as_imported = {name for name, joint in zip(known, skeleton.joints, strict=True) if name and joint.is_as_imported}
     places = JointPositions(place_of, skin, turn, as_imported)
-    choice = JOINT_POSITIONS.text(options)
+    choice = options.joint_positions
     above = {joint for number in chosen if known[number] for joint in joints.ancestors(known[number] or "")}
     moved = [] if choice == "NEVER" else places.moved(above)
     writes = choice == "ALWAYS" or (choice == "AUTO" and (bool(moved) or places.keeps_stored()))
@@ -162,7 +159,7 @@ def rig_of(
         joint_positions=np.array(positions).reshape(-1, 3) if writes else None,
         offsets=offsets if writes else {},
         pelvis_offset=float((skin.pelvis_offset if skin else None) or 0.0),
-        lock_scale=writes and bool(LOCK_SCALE.flag(options) or (skin and skin.lock_scale)),
+        lock_scale=writes and bool(options.use_lock_scale or (skin and skin.lock_scale)),
     )
 
 

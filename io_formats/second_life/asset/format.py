@@ -7,7 +7,7 @@ import re
 from ...core.format import FileFormat, modules_of
 from ...core.recognition import Match, NearMiss
 from ..models.llsd import first_pairs
-from ..options import _CAPABILITIES, EXPORT_OPTIONS, IMPORT_OPTIONS, LEVELS
+from ..options import _CAPABILITIES, LEVELS, ModelReadOptions, ModelWriteOptions
 
 SECOND_LIFE_MESH = FileFormat(
     name="second_life_mesh",
@@ -16,8 +16,8 @@ SECOND_LIFE_MESH = FileFormat(
     capabilities=_CAPABILITIES,
     modules=modules_of(__package__),
     only_read=(".mesh",),
-    import_options=IMPORT_OPTIONS,
-    export_options=EXPORT_OPTIONS,
+    import_options=ModelReadOptions,
+    export_options=ModelWriteOptions,
 )
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +12,7 @@ from ...core.scene import Scene
 from ..models import costs
 from ..models.level_block import Face
 from ..models.models import models_of
-from ..options import LEVELS
+from ..options import LEVELS, ModelWriteOptions
 from .codec import Asset
 from .mapping import DecodedAsset, decode_blocks
 
@@ -80,7 +79,7 @@ class Total:
     known."""
 
 
-def figures_of_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Figures]:
+def figures_of_scene(scene: Scene, options: ModelWriteOptions) -> list[Figures]:
     """Return the costs of a scene's models, from the assets that an export would write.
 
     Models with the same content are encoded once. Further parts of a model of more than 8 faces are listed after it.
@@ -105,7 +104,7 @@ def figures_of_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> 
     return found
 
 
-def figures_of_file(asset: Asset, scene: Scene, options: Mapping[str, Any] | None = None) -> Figures | None:
+def figures_of_file(asset: Asset, scene: Scene, options: ModelWriteOptions) -> Figures | None:
     """Return the cost of a file's model at its size in a scene, or None if the model has been modified.
 
     Parameters

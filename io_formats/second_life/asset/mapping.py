@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from ..models.models import Model, first_equal, models_of
 from ..models.physics_block import Hulls, hulls_of
 from ..models.skin_block import SkinBlock, skin_of
 from ..models.unit_cube import settled, unit_cube_of
-from ..options import LEVEL_LABELS, LEVEL_TEXTS, LEVELS
+from ..options import LEVEL_LABELS, LEVEL_TEXTS, LEVELS, ModelReadOptions, ModelWriteOptions
 from . import rules
 from .codec import BLOCK_LABELS, LONGEST_HEADER, Asset, block_sizes
 from .document_builder import BuiltAsset, build
@@ -111,8 +111,8 @@ def common_counts(decoded: DecodedAsset) -> dict[str, int]:
     }
 
 
-def to_scene(document: Asset, name: str, options: Mapping[str, Any] | None = None) -> Scene:
-    """Map an asset to Blender's space with the options of ``options.IMPORT_OPTIONS``.
+def to_scene(document: Asset, name: str, options: ModelReadOptions) -> Scene:
+    """Map an asset to Blender's space.
 
     The scene has one model: the finest level, coarser ones, physics mesh, hulls and base hull, all with one transform.
     Points are those of the file (±0.5), in its order, and each face is a material slot. Repairs are reported in
@@ -128,7 +128,7 @@ def to_scene(document: Asset, name: str, options: Mapping[str, Any] | None = Non
     return builder.scene
 
 
-def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
+def files_of(scene: Scene, options: ModelWriteOptions) -> list[Scene]:
     """Return the scenes that each become an asset: one for each model, or for each part of a model of over 8 materials.
 
     Parts are named ``_b``, ``_c`` … after the first, as in the viewer.
@@ -181,8 +181,8 @@ def scene_of(model: Model, scene: Scene) -> Scene:
     )
 
 
-def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Asset:
-    """Map a scene with one model to an asset with the options of ``options.EXPORT_OPTIONS``.
+def from_scene(scene: Scene, options: ModelWriteOptions) -> Asset:
+    """Map a scene with one model to an asset.
 
     ``scene.warnings`` reports what is left out or repaired.
 
@@ -205,7 +205,7 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Asset:
 
 
 def assets_of(
-    models: Sequence[Model], scene: Scene, options: Mapping[str, Any] | None = None, *, keeps_physics: bool = False
+    models: Sequence[Model], scene: Scene, options: ModelWriteOptions, *, keeps_physics: bool = False
 ) -> list[list[BuiltAsset]]:
     """Return all assets of each model; further parts of a model with more than 8 faces follow the first.
 
@@ -243,7 +243,7 @@ def _placed(built: Sequence[BuiltAsset], prepared: Prepared, model: Model) -> li
     return [replace(part, unit_cube=unit_cube) for part in built]
 
 
-def _built(model: Model, scene: Scene, options: Mapping[str, Any] | None, number: int) -> BuiltAsset:
+def _built(model: Model, scene: Scene, options: ModelWriteOptions, number: int) -> BuiltAsset:
     prepared = prepare(model, scene, options)
     if not 0 <= number < len(prepared.submodels):
         raise ExportError("{}: it has no part {}", model.name, number + 1)
@@ -260,7 +260,7 @@ def check(document: Asset) -> list[Message]:
     """
     findings = list(asset_findings(document))
     if document.stored_sizes:
-        scene = to_scene(document, "")
+        scene = to_scene(document, "", ModelReadOptions())
         findings += check_models(models_of(scene), scene, sizes=document.stored_sizes, stored=True)
     return list(dict.fromkeys(findings))
 

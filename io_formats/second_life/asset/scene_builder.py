@@ -15,7 +15,6 @@ import numpy as np
 from ...core import scene as sc
 from ...core.errors import FormatError
 from ...core.messages import Message, Report, Text, counted, listed
-from ...core.options import resolve
 from ...encodings.quantization import dequantise, dequantise_normals, steps_beyond_floats
 from ...geometry.normals import repair
 from ...geometry.transforms import Matrix, matrices_to_quaternions, matrix_of_transform
@@ -30,7 +29,7 @@ from ..models.llsd import as_integer
 from ..models.models import SubmodelId
 from ..models.physics_block import hulls_of
 from ..models.skin_block import skin_of
-from ..options import IMPORT_OPTIONS, JOINTS, LEVEL_LABELS, LEVELS, REST, SIZE
+from ..options import LEVEL_LABELS, LEVELS, ModelReadOptions
 from .codec import BLOCK_LABELS, BLOCKS, OLD_PHYSICS_MESH, Asset
 from .rules import degenerate_triangles
 
@@ -68,8 +67,8 @@ class Rig:
 class SceneBuilder:
     """Map assets to a scene and collect warnings."""
 
-    def __init__(self, name: str, options: Mapping[str, Any] | None) -> None:
-        self.options = resolve(IMPORT_OPTIONS, options)
+    def __init__(self, name: str, options: ModelReadOptions) -> None:
+        self.options = options
         self.scene = sc.Scene(name, level_names=LEVEL_LABELS)
         self.rigs: dict[bytes, Rig] = {}
         """Rigs by the pickled skin block; models with equal bindings share a skeleton."""
@@ -165,13 +164,13 @@ class _Model:
             binding = None if skin is None else binding_of(skin, said)
             if skin is None or binding is None:
                 return None
-            rests_as_in_file = REST.text(self.options) == "FILE"
+            rests_as_in_file = self.options.skeleton_rest == "FILE"
             binding.skin.differs_from_rest |= not rests_as_in_file
             skeleton, joints = bound_skeleton(
                 self.name,
                 binding.skin.joint_names,
                 binding.rests,
-                whole_avatar=JOINTS.text(self.options) == "AVATAR",
+                whole_avatar=self.options.skeleton_joints == "AVATAR",
                 rest_of_file=rests_as_in_file,
             )
             usable = np.ones(len(skin.joint_names), bool) if skin.usable is None else skin.usable
@@ -192,7 +191,7 @@ class _Model:
             )
             if stored is not None and stored != (1.0, 1.0, 1.0):
                 return Place(scale=stored)
-            size = SIZE.number(self.options)
+            size = self.options.assumed_size
             return Place(scale=(size, size, size))
         place = placed(matrix)
         if place.baked is not None:

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
 from ...core.errors import ExportError
 from ...core.messages import counted
-from ...core.options import resolve
 from ...core.scene import Mesh, Node, Scene, Skeleton, Surface
 from ...geometry.transforms import Matrix
 from ..avatar.joints import facing
@@ -21,7 +19,7 @@ from ..models import space
 from ..models.faces import MOST_FACES, MOST_VERTICES, FaceArrays, empty_face, faces_of
 from ..models.models import Model
 from ..models.unit_cube import UnitCube, is_as_imported, settled, unit_cube_of
-from ..options import EXPORT_OPTIONS, MANY_MATERIALS
+from ..options import ModelWriteOptions
 from .binding import Rig, rig_as_imported, rig_of, used_joints
 
 _IMPORTED_TOLERANCE = 0.02
@@ -62,7 +60,7 @@ class Prepared:
         return filled
 
 
-def prepare(model: Model, scene: Scene, options: Mapping[str, Any] | None = None) -> Prepared:
+def prepare(model: Model, scene: Scene, options: ModelWriteOptions) -> Prepared:
     """Prepare a model for writing; ``scene.warnings`` reports what is left out or repaired.
 
     Parameters
@@ -71,8 +69,6 @@ def prepare(model: Model, scene: Scene, options: Mapping[str, Any] | None = None
         A model of the scene, from :func:`.models.models_of`.
     scene:
         If ``as_imported`` is set, imported models are written unchanged.
-    options:
-        Values of ``options.EXPORT_OPTIONS``; other options are ignored.
 
     Raises
     ------
@@ -83,10 +79,10 @@ def prepare(model: Model, scene: Scene, options: Mapping[str, Any] | None = None
 
 
 class _Preparation:
-    def __init__(self, model: Model, scene: Scene, options: Mapping[str, Any] | None) -> None:
+    def __init__(self, model: Model, scene: Scene, options: ModelWriteOptions) -> None:
         self.name = model.name
         self.report = scene.report.about(model.name)
-        self.options = known_options(options)
+        self.options = options
         self.tolerance = scene.tolerance
         skeleton = model.skeleton if model.mesh.joint_weights is not None else None
         is_rigged = skeleton is not None
@@ -211,7 +207,7 @@ class _Preparation:
         faces = list(range(len(materials)))
         if len(faces) <= MOST_FACES or self.as_imported:
             return [faces]
-        if MANY_MATERIALS.text(self.options) == "REFUSE":
+        if self.options.many_materials == "REFUSE":
             raise ExportError(
                 "{}: it has {} faces (materials), at most {} are possible; use fewer "
                 "materials, or let the export split it",
@@ -223,13 +219,7 @@ class _Preparation:
         return [faces[start : start + MOST_FACES] for start in range(0, len(faces), MOST_FACES)]
 
 
-def known_options(options: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the value of every option shared by all formats."""
-    known = {option.name for option in EXPORT_OPTIONS}
-    return resolve(EXPORT_OPTIONS, {name: value for name, value in (options or {}).items() if name in known})
-
-
-def submodel_count(model: Model, scene: Scene, options: Mapping[str, Any] | None = None) -> int:
+def submodel_count(model: Model, scene: Scene, options: ModelWriteOptions) -> int:
     """Return the number of parts of a model; fast if this follows from the numbers of corners."""
     corners: dict[tuple[str, int], int] = {}
     for node in model.nodes:

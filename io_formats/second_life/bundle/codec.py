@@ -13,6 +13,7 @@ from ..asset.codec import write as write_asset
 from ..models.llsd import MOST_VALUES, Allowance, RawString, as_integer, encoded, sorted_map
 from ..models.llsd import read as read_value
 from ..models.llsd import write as write_value
+from ..options import ModelReadOptions
 from .format import INSTANCES, MESHES
 
 VERSION = 3
@@ -149,9 +150,10 @@ def _companion(bundle: Bundle) -> bytes:
     """
     from ..upload_set import codec as upload_set_codec
     from ..upload_set import mapping as upload_set_mapping
+    from ..upload_set.format import WriteOptions
     from .mapping import to_scene
 
-    scene = to_scene(bundle, "")
+    scene = to_scene(bundle, "", ModelReadOptions())
     for material in scene.materials:
         material.texture = None  # the viewer takes textures only from the bundle
-    return upload_set_codec.write(upload_set_mapping.from_scene(scene))
+    return upload_set_codec.write(upload_set_mapping.from_scene(scene, WriteOptions()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...core.format import FileFormat, modules_of
 from ...core.recognition import Match
 from ..models.llsd import first_pairs
-from ..options import _CAPABILITIES, EXPORT_OPTIONS, IMPORT_OPTIONS
+from ..options import _CAPABILITIES, ModelReadOptions, ModelWriteOptions
 
 MESHES = "mesh"
 INSTANCES = "instance"
@@ -27,6 +27,6 @@ SECOND_LIFE_BUNDLE = FileFormat(
     capabilities=_CAPABILITIES,
     modules=modules_of(__package__),
     is_set=True,
-    import_options=IMPORT_OPTIONS,
-    export_options=EXPORT_OPTIONS,
+    import_options=ModelReadOptions,
+    export_options=ModelWriteOptions,
 )

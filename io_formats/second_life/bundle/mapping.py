@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import Any
@@ -25,7 +25,7 @@ from ..asset.scene_builder import SceneBuilder
 from ..models.llsd import as_integer, encoded, sorted_map
 from ..models.llsd_arrays import as_reals, singles
 from ..models.models import Model, models_of
-from ..options import LEVELS
+from ..options import LEVELS, ModelReadOptions, ModelWriteOptions
 from .codec import VERSION, Bundle
 from .format import INSTANCES
 
@@ -158,8 +158,8 @@ _MOST_PLACED = 64 << 20
 these arrays in the meshes themselves."""
 
 
-def to_scene(document: Bundle, name: str, options: Mapping[str, Any] | None = None) -> Scene:
-    """Map a bundle to Blender's space with the options of ``options.IMPORT_OPTIONS``.
+def to_scene(document: Bundle, name: str, options: ModelReadOptions) -> Scene:
+    """Map a bundle to Blender's space.
 
     There is one model for each instance, with its transform (see ``mesh.scene_mapping.to_scene``); the parts of a split
     model are separate models. ``scene.materials`` holds the known properties of materials.
@@ -223,13 +223,13 @@ def _scene_material(look: BundleMaterial) -> Material:
     return material
 
 
-def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
+def files_of(scene: Scene, options: ModelWriteOptions) -> list[Scene]:
     """Return a list with the whole scene, which becomes one bundle, or an empty list if it has no mesh."""
     return [replace(scene, warnings=[])] if models_of(scene) else []
 
 
-def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Bundle:
-    """Map a scene to a bundle of all its models with the options of ``options.EXPORT_OPTIONS``.
+def from_scene(scene: Scene, options: ModelWriteOptions) -> Bundle:
+    """Map a scene to a bundle of all its models.
 
     ``scene.warnings`` reports what is left out, repaired or filled in.
 
@@ -247,7 +247,7 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Bundle
 class _BundleBuilder:
     """Map models to a bundle."""
 
-    def __init__(self, scene: Scene, models: Sequence[Model], options: Mapping[str, Any] | None) -> None:
+    def __init__(self, scene: Scene, models: Sequence[Model], options: ModelWriteOptions) -> None:
         self.scene = scene
         self.materials_by_name = {material.name: material for material in scene.materials}
         self.packed: list[str] = []
@@ -345,7 +345,7 @@ def check(document: Bundle) -> list[Message]:
     """
     findings = list(_bundle_findings(document))
     if any(asset.stored_sizes for asset in document.meshes):
-        scene = to_scene(document, "")
+        scene = to_scene(document, "", ModelReadOptions())
         findings += check_models(models_of(scene), scene, stored=True)
     return list(dict.fromkeys(findings))
 

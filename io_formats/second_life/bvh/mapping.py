@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 from ...core.capabilities import length_refusal
 from ...core.errors import ExportError, UnsupportedFormatError
 from ...core.messages import Message, Text, counted, error, listed, of_kind
+from ...core.options import Options
 from ...core.scene import Clip, Keys, KeyTrack, Playback, Scene
 from ...geometry.transforms import (
     continuous_rotations,
@@ -101,7 +101,7 @@ _REFERENCE_OFFSET = 0.002
 """Inches by which the root is lower in the reference frame 0 than at its first position."""
 
 
-def to_scene(document: Bvh, name: str, options: Mapping[str, Any] | None = None) -> Scene:
+def to_scene(document: Bvh, name: str, options: Options) -> Scene:
     """Map a file to Blender's space as the viewer's uploader reads it; ``options`` are not used.
 
     Frame 0 is a reference and is not played. Joints that never differ from it are left out.
@@ -209,12 +209,12 @@ def _moves(document: Bvh, number: int) -> bool:
     return joint.has_position and bool((np.abs(values[:, :3] - values[0, :3]) > _TURNED).any())
 
 
-def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
+def files_of(scene: Scene, options: Options) -> list[Scene]:
     """Return a scene for each clip and each skeleton that it animates, named after the clip."""
     return clip_parts(scene)
 
 
-def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Bvh:
+def from_scene(scene: Scene, options: Options) -> Bvh:
     """Map a scene of one skeleton and one sampled clip to a file that the viewer's uploader reads unchanged.
 
     ``scene.warnings`` reports what BVH cannot hold.

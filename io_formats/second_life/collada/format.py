@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ...core.capabilities import ANY_NUMBER
 from ...core.format import FileFormat, modules_of
+from ...core.options import FILES_AS_LEVELS, PARTNER_FILES, Options, option
 from ...core.recognition import Match, NearMiss, has_root
 from ...passes.lod_names import FILE_SUFFIXES
-from ..options import _CAPABILITIES, COLLADA_IMPORT_OPTIONS
+from ..options import _CAPABILITIES, JOINTS, REST
+
+
+@dataclass(frozen=True)
+class ReadOptions(Options):
+    """The options for reading Collada files."""
+
+    use_unit_and_axis: bool = option(
+        default=True,
+        label="Apply Unit and Axis",
+        description="Apply the unit and the up axis of the file to the vertices; if off, objects are scaled and "
+        "rotated",
+        section="Objects",
+    )
+    skeleton_joints: str = option(JOINTS)
+    skeleton_rest: str = option(REST)
+    use_partner_files: bool = option(PARTNER_FILES)
+    use_files_as_levels: bool = option(FILES_AS_LEVELS)
+
 
 _ZIP = b"PK\x03\x04"
 _LENGTH_OF_NAME, _NAME = slice(26, 28), 30
@@ -36,7 +55,7 @@ SECOND_LIFE_COLLADA = FileFormat(
     ),
     modules=modules_of(__package__),
     is_written=False,
-    import_options=COLLADA_IMPORT_OPTIONS,
+    import_options=ReadOptions,
     rewritten_as="second_life_upload",
     partner_suffixes=FILE_SUFFIXES,
 )

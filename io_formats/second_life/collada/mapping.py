@@ -6,7 +6,7 @@ Static objects are placed by unit, up axis and nodes, rigged objects by the bind
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import astuple, replace
 from pathlib import PureWindowsPath
 from typing import Any
@@ -16,7 +16,6 @@ import numpy as np
 
 from ...core import scene as sc
 from ...core.messages import Kind, Message, listed, of_kind
-from ...core.options import resolve
 from ...core.scene import AnyArray, FloatArray, IntArray, Layer, Mesh, Scene
 from ...core.shading import Texture
 from ...encodings.quantization import srgb_to_linear
@@ -26,9 +25,10 @@ from ...geometry.triangles import fan_corners, folded_polygons, unfolded_corners
 from ...passes.flatten import moved
 from ...passes.lod_names import LEVEL_SUFFIXES, PHYSICS_SUFFIX
 from ..models.faces import MOST_FACES, MOST_INFLUENCES
-from ..options import APPLY_UNIT, COLLADA_IMPORT_OPTIONS, LEVEL_LABELS
+from ..options import LEVEL_LABELS
 from . import partners
 from .document import MOST_NAMED, Collada, Findings, Geometry, Group, Instance, Material, Node, Values
+from .format import ReadOptions
 from .partners import Model, Part, models_of
 from .rigs import Rig, asset_matrix
 
@@ -231,16 +231,10 @@ _MATERIAL = "-material"
 
 
 class SceneBuilder:
-    """Map a document and its partners to a scene, and collect messages.
+    """Map a document and its partners to a scene, and collect messages."""
 
-    Parameters
-    ----------
-    options:
-        Values of ``options.COLLADA_IMPORT_OPTIONS``.
-    """
-
-    def __init__(self, document: Collada, name: str, options: Mapping[str, Any] | None = None) -> None:
-        self.options = resolve(COLLADA_IMPORT_OPTIONS, options)
+    def __init__(self, document: Collada, name: str, options: ReadOptions) -> None:
+        self.options = options
         self.scene = sc.Scene(name, level_names=LEVEL_LABELS, warnings=list(document.warnings))
         self.report = self.scene.report
         self.document = document
@@ -425,7 +419,7 @@ class _File:
         self.builder = builder
         self.document = document
         asset = asset_matrix(document)
-        applies = APPLY_UNIT.flag(builder.options)
+        applies = builder.options.use_unit_and_axis
         self.axes = asset if applies else np.identity(4)
         """(4, 4) conversion of units and axes that is applied to the vertices."""
         self._from_axes = np.linalg.inv(self.axes)
@@ -487,8 +481,8 @@ def _is_quarter_turn(matrix: Matrix) -> bool:
 join = partners.join
 
 
-def to_scene(document: Collada, name: str, options: Mapping[str, Any] | None = None) -> Scene:
-    """Map a document and its partners to Blender's space with the options of ``options.COLLADA_IMPORT_OPTIONS``."""
+def to_scene(document: Collada, name: str, options: ReadOptions) -> Scene:
+    """Map a document and its partners to Blender's space."""
     return SceneBuilder(document, name, options).scene
 
 
@@ -508,7 +502,7 @@ def check(document: Collada) -> list[Message]:
     FormatError
         The document cannot be imported.
     """
-    messages = to_scene(document, "").warnings
+    messages = to_scene(document, "", ReadOptions()).warnings
     kinds = dict.fromkeys(_REFUSED, Kind.ERROR) | dict.fromkeys(_MISREAD, Kind.WARNING)
     found = [
         replace(message, kind=kinds.get(message.code, Kind.WARNING if message.is_loss else message.kind))

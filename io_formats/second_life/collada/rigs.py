@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -19,8 +18,8 @@ from ..avatar.skeletons import bound_skeleton
 from ..models import space
 from ..models.faces import strongest
 from ..models.skin_block import SkinBlock
-from ..options import JOINTS, REST
 from .document import MOST_NAMED, Collada, Findings, Node, Skin
+from .format import ReadOptions
 
 _LEAST_UNIT = 3.0
 """Limit for scales due to the shape of an avatar, between 1/3 and this value. Other scales mean another unit."""
@@ -112,10 +111,10 @@ class Rig:
     The first skin that lists a joint decides where it is; in all real files it is the same in all skins.
     """
 
-    def __init__(self, document: Collada, name: str, options: Mapping[str, Any], report: Report) -> None:
+    def __init__(self, document: Collada, name: str, options: ReadOptions, report: Report) -> None:
         self.report = report
         self.document = document
-        self.at_table = REST.text(options) == "TABLE"
+        self.at_table = options.skeleton_rest == "TABLE"
         documents = [document, *document.partners.values()]
         self.binds: dict[str, Matrix] = {}
         """(4, 4) bind matrices in bind space, by canonical joint name; joints without a usable matrix are not
@@ -148,13 +147,13 @@ class Rig:
 
     # -- skeleton -------------------------------------------------------------------------------
 
-    def _skeleton(self, name: str, names: Iterable[str], options: Mapping[str, Any]) -> tuple[Skeleton, dict[str, int]]:
+    def _skeleton(self, name: str, names: Iterable[str], options: ReadOptions) -> tuple[Skeleton, dict[str, int]]:
         """Return the skeleton, and the index in it of each joint that it has."""
         name = self._name() or name
         if not self.known:
             return self._other_skeleton(name, list(names))
         table = avatar_joints.table()
-        whole = JOINTS.text(options) == "AVATAR"
+        whole = options.skeleton_joints == "AVATAR"
         needed = {above for joint in self.used if joint in table for above in avatar_joints.ancestors(joint)}
         chosen = [joint for joint in names if joint in self.used or (joint in table and table[joint].is_bone and whole)]
         chosen += [joint for joint in names if joint in needed and joint not in chosen and table[joint].is_bone]

@@ -5,48 +5,48 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 
 from ...core.capabilities import Capabilities
 from ...core.format import FileFormat, modules_of
-from ...core.options import Option
+from ...core.options import Options, option
 from ...core.recognition import Match, NearMiss
 
-_option = partial(Option, section="Regions")
-REGION = _option(
-    name="region",
-    default="",
-    label="Only Region",
-    description="Name of the only region to import from an archive that holds several. Empty: all regions, each at its "
-    "place",
-)
-ONLY_NAMES = _option(
-    name="only_names",
-    default="",
-    label="Only Objects",
-    description="Only objects whose name matches this pattern, such as 'barn*', in which * stands for any text and ? "
-    "for a character; case is ignored. Empty: all objects",
-)
-GROUND = _option(
-    name="use_ground",
-    default=True,
-    label="Ground",
-    description="Make a mesh of the ground of a region, with the mixture of its textures",
-)
-WATER = _option(
-    name="use_water",
-    default=True,
-    label="Water",
-    description="Make a plane at the height of the water of a region",
-)
-LIGHTS = _option(
-    name="use_region_lights",
-    default=True,
-    label="Lights",
-    description="Make lights of the parts that shine; their brightness is approximate",
-)
+_option = partial(option, section="Regions")
 
-IMPORT_OPTIONS: tuple[Option, ...] = (REGION, ONLY_NAMES, GROUND, WATER, LIGHTS)
+
+@dataclass(frozen=True)
+class ReadOptions(Options):
+    """The options for reading archives."""
+
+    region: str = _option(
+        default="",
+        label="Only Region",
+        description="Name of the only region to import from an archive that holds several. Empty: all regions, each at "
+        "its place",
+    )
+    only_names: str = _option(
+        default="",
+        label="Only Objects",
+        description="Only objects whose name matches this pattern, such as 'barn*', in which * stands for any text and "
+        "? for a character; case is ignored. Empty: all objects",
+    )
+    use_ground: bool = _option(
+        default=True,
+        label="Ground",
+        description="Make a mesh of the ground of a region, with the mixture of its textures",
+    )
+    use_water: bool = _option(
+        default=True,
+        label="Water",
+        description="Make a plane at the height of the water of a region",
+    )
+    use_region_lights: bool = _option(
+        default=True,
+        label="Lights",
+        description="Make lights of the parts that shine; their brightness is approximate",
+    )
 
 
 _GZIP = b"\x1f\x8b\x08"
@@ -141,5 +141,5 @@ OPENSIM_ARCHIVE = FileFormat(
     modules=modules_of(__package__),
     reads_paths=True,
     is_written=False,
-    import_options=IMPORT_OPTIONS,
+    import_options=ReadOptions,
 )

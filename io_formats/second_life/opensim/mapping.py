@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from ...core.errors import FormatError
 from ...core.messages import Message, Text, counted, joined, listed, warning
-from ...core.options import resolve
 from ...core.placement import (
     Channels,
     Content,
@@ -34,7 +33,7 @@ from ...geometry.transforms import rotation_matrices
 from . import container
 from .document import NEVER_STORED, NULL_ID, TRANSPARENT, Archive, Group, Linkset, Part, PartLight
 from .face_materials import MESH, PICTURE, Looks, Pictures, asset_of, read_assets
-from .format import GROUND, IMPORT_OPTIONS, LIGHTS, ONLY_NAMES, REGION, WATER
+from .format import ReadOptions
 from .ground import Ground, water_material, water_mesh
 from .part_models import FORMAT, PartModels
 
@@ -215,16 +214,16 @@ class PlacementBuilder:
         The archive cannot be read again, or has no region or object of a wanted name.
     """
 
-    def __init__(self, document: Archive, name: str, options: Mapping[str, Any] | None) -> None:
+    def __init__(self, document: Archive, name: str, options: ReadOptions) -> None:
         self._document = document
-        self._options = resolve(IMPORT_OPTIONS, options)
+        self._options = options
         self._part = PlacementPart(name)
         self._placement = Placement([self._part])
         self.scene = Scene(name, placement=self._placement)
-        self._groups = _chosen(document, REGION.text(self._options), ONLY_NAMES.text(self._options))
+        self._groups = _chosen(document, options.region, options.only_names)
         self._ground = Ground([] if document.is_inventory else [group for group, _ in self._groups])
         wanted = _assets_of(part for _, linksets in self._groups for linkset in linksets for part in linkset.parts)
-        wanted |= self._ground.textures if GROUND.flag(self._options) else set()
+        wanted |= self._ground.textures if options.use_ground else set()
         assets = read_assets(document.open, wanted, inflated_limit=document.inflated_limit)
         self._pictures = Pictures(assets, document.path)
         self._looks = Looks(assets, self._pictures)
@@ -324,7 +323,7 @@ class PlacementBuilder:
         channels = Channels(position, scale=part.size, quaternion=rotation)
         node = self._add_node(part.name, parent, channels, content, own_home, _key(part))
         self._part.nodes[node].is_linkset_root = is_root
-        if part.light is not None and LIGHTS.flag(self._options):
+        if part.light is not None and self._options.use_region_lights:
             width, depth, height = part.size
             undone = Channels(scale=(1 / width, 1 / depth, 1 / height), quaternion=_UNTURNED)
             self._add_node(f"{part.name} Light", node, undone, light_of(part.light), home, _key(part, "light"))
@@ -337,11 +336,11 @@ class PlacementBuilder:
         self._trees += 1
 
     def _add_ground(self, group: Group, home: int) -> None:
-        mesh = self._ground.mesh(group) if GROUND.flag(self._options) else None
+        mesh = self._ground.mesh(group) if self._options.use_ground else None
         if mesh is not None:
             material = self._ground.material(group, f"{mesh.name} Material", self._pictures)
             self._add_surface(mesh, material, group.origin, self._collection_of("Ground", home))
-        if WATER.flag(self._options) and (group.terrain or group.settings):
+        if self._options.use_water and (group.terrain or group.settings):
             x, y, z = group.origin
             place = (x, y, z + self._ground.water_height(group))
             self._add_surface(water_mesh(group.size), water_material(), place, self._collection_of("Water", home))
@@ -438,8 +437,8 @@ def _assets_of(parts: Iterable[Part]) -> set[str]:
     return found - {"", NULL_ID}
 
 
-def to_scene(document: Archive, name: str, options: Mapping[str, Any] | None = None) -> Scene:
-    """Map an archive to a scene that places the meshes of its parts, with the options of ``options.IMPORT_OPTIONS``.
+def to_scene(document: Archive, name: str, options: ReadOptions) -> Scene:
+    """Map an archive to a scene that places the meshes of its parts.
 
     Raises
     ------

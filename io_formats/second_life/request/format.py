@@ -2,8 +2,38 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ...core.format import FileFormat, modules_of
-from ..options import _CAPABILITIES, REQUEST_OPTIONS
+from ...core.options import Choice, Options, option
+from ..options import _CAPABILITIES, ModelWriteOptions
+
+
+@dataclass(frozen=True)
+class _ServerOptions(Options):
+    """The options that dialogs show before those of all models."""
+
+    server: str = option(
+        default="SECOND_LIFE",
+        label="Server",
+        description="The server that takes the upload, since released servers of OpenSim misread some requests",
+        section="File",
+        choices=(
+            Choice("SECOND_LIFE", "Second Life", "Equal objects share a mesh. The active object is the root"),
+            Choice(
+                "OPENSIM",
+                "OpenSim",
+                "A mesh for each object, and a white texture for faces without one. The root is the object marked as "
+                "root of its linkset, otherwise the parent of all others, otherwise the active object",
+            ),
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class WriteOptions(ModelWriteOptions, _ServerOptions):
+    """The options for writing upload requests."""
+
 
 SECOND_LIFE_REQUEST = FileFormat(
     name="second_life_request",
@@ -13,5 +43,5 @@ SECOND_LIFE_REQUEST = FileFormat(
     modules=modules_of(__package__),
     is_read=False,
     is_set=True,
-    export_options=REQUEST_OPTIONS,
+    export_options=WriteOptions,
 )

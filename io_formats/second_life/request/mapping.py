@@ -7,14 +7,10 @@ default of all others, so that white faces get its colour, and faces that are no
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from ...core.errors import FormatError
 from ...core.messages import Message, Text, error, listed, warning
-from ...core.options import resolve
 from ...core.scene import Material, Scene
 from ...core.shading import Texture
 from ...disk.special_files import read_bytes
@@ -27,8 +23,8 @@ from ..asset.document_builder import BuiltAsset
 from ..asset.mapping import asset_findings, assets_of, submodel_suffix
 from ..models.models import models_of
 from ..models.physics_block import hulls_of
-from ..options import REQUEST_OPTIONS, SERVER
 from .codec import CONVEX_SHAPE, NO_SHAPE, PRIM_SHAPE, RequestFace, RequestInstance, RequestTexture, UploadRequest
+from .format import WriteOptions
 
 check_scene = rules.check_scene
 
@@ -103,13 +99,13 @@ FULL_BRIGHT = 0.25
 """Mean emission above which the viewer makes a face full bright (section 10.1)."""
 
 
-def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
+def files_of(scene: Scene, options: WriteOptions) -> list[Scene]:
     """Return the whole scene: all its models are one upload."""
     return [scene] if models_of(scene) else []
 
 
-def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> UploadRequest:
-    """Map a scene to an upload request with the options of ``options.REQUEST_OPTIONS``.
+def from_scene(scene: Scene, options: WriteOptions) -> UploadRequest:
+    """Map a scene to an upload request.
 
     Models with the same content share a mesh, and the first model is the root. For OpenSim, each object has its own
     mesh, and the root is the model that the scene marks as root, if any. Further parts of models of more than 8 faces
@@ -121,7 +117,7 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Upload
     ExportError
         Data that no asset can hold; the message names the object and says what to do.
     """
-    is_opensim = SERVER.text(resolve(REQUEST_OPTIONS, options)) == "OPENSIM"
+    is_opensim = options.server == "OPENSIM"
     models = models_of(scene)
     if is_opensim:
         models.sort(key=lambda model: not model.finest.is_linkset_root)

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ...core.capabilities import Capabilities
 from ...core.format import FileFormat, modules_of
-from ...core.options import Option
+from ...core.options import Options, option
 from ...core.recognition import Match, NearMiss, has_root
 from ..options import _knows_joint
 
-AS_OTHERS_SEE = Option(
-    name="use_as_others_see",
-    default=False,
-    label="As Others See It",
-    description="Round the values down to the 256 steps in which viewers send them to others, so that the shape is as "
-    "all but its owner see it. Joints move by up to 3 mm",
-    section="Shape",
-)
 
-EXPORT_OPTIONS: tuple[Option, ...] = (AS_OTHERS_SEE,)
+@dataclass(frozen=True)
+class WriteOptions(Options):
+    """The options for writing shapes."""
+
+    use_as_others_see: bool = option(
+        default=False,
+        label="As Others See It",
+        description="Round the values down to the 256 steps in which viewers send them to others, so that the shape is "
+        "as all but its owner see it. Joints move by up to 3 mm",
+        section="Shape",
+    )
 
 
 SECOND_LIFE_SHAPE = FileFormat(
@@ -26,7 +30,7 @@ SECOND_LIFE_SHAPE = FileFormat(
     extensions=(".xml", ".bodypart"),
     capabilities=Capabilities(meshes=False, skeletons=True, sliders=True, knows_joint=_knows_joint),
     modules=modules_of(__package__),
-    export_options=EXPORT_OPTIONS,
+    export_options=WriteOptions,
     only_read=(".bodypart",),
     ambiguous=(".xml",),
 )

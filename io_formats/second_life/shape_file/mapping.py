@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from ...core.errors import ExportError
 from ...core.messages import Message, counted, listed, warning
-from ...core.options import resolve
+from ...core.options import Options
 from ...core.scene import Scene
 from ..avatar import armature_sliders, skeletons
 from ..avatar import sliders as avatar_sliders
 from .codec import Shape
-from .format import AS_OTHERS_SEE, EXPORT_OPTIONS
+from .format import WriteOptions
 
 _VERSION = "1.0"
 
@@ -66,7 +65,7 @@ def facts(document: Shape) -> dict[str, Any]:
     }
 
 
-def to_scene(document: Shape, name: str, options: Mapping[str, Any] | None = None) -> Scene:
+def to_scene(document: Shape, name: str, options: Options) -> Scene:
     """Map a shape to a scene with the standard avatar and all sliders, or those of the wearable if it is not a shape.
 
     ``options`` are not used.
@@ -78,7 +77,7 @@ def to_scene(document: Shape, name: str, options: Mapping[str, Any] | None = Non
     return Scene(name, skeletons=[skeleton], source_name=document.name, warnings=list(document.warnings))
 
 
-def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
+def files_of(scene: Scene, options: WriteOptions) -> list[Scene]:
     """Return a scene for each skeleton with sliders; several are named after their skeletons, too."""
     shaped = [skeleton for skeleton in scene.skeletons if skeleton.slider_values is not None]
     return [
@@ -87,7 +86,7 @@ def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Sce
     ]
 
 
-def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Shape:
+def from_scene(scene: Scene, options: WriteOptions) -> Shape:
     """Map the sliders of a scene with one skeleton to a shape.
 
     Raises
@@ -102,6 +101,6 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Shape:
     sliders = avatar_sliders.sliders()
     percents = skeleton.slider_values or {}
     values = {number: sliders[number].value_at(at) for number, at in percents.items() if number in sliders}
-    if AS_OTHERS_SEE.flag(resolve(EXPORT_OPTIONS, options)):
+    if options.use_as_others_see:
         values = avatar_sliders.as_others_see(values)
     return Shape(values, scene.source_name or skeleton.name)

@@ -2,10 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ...core.format import FileFormat, modules_of
-from ..options import _CAPABILITIES, UPLOAD_OPTIONS
+from ...core.options import option
+from ..options import _CAPABILITIES, ModelWriteOptions
+
+
+@dataclass(frozen=True)
+class WriteOptions(ModelWriteOptions):
+    """The options for writing upload sets."""
+
+    use_textures: bool = option(
+        default=True,
+        label="Copy Textures",
+        description="Copy the textures of the materials beside the files; packed ones are saved",
+        section="File",
+    )
+    use_keep_level_size: bool = option(
+        default=True,
+        label="Keep Size of Levels",
+        description="Lower levels that are smaller than the highest get small triangles where they end too early, "
+        "because the viewer would stretch them to the size of the highest",
+        section="Levels of Detail",
+    )
+
 
 SECOND_LIFE_UPLOAD = FileFormat(
     name="second_life_upload",
@@ -15,5 +36,5 @@ SECOND_LIFE_UPLOAD = FileFormat(
     modules=modules_of(__package__),
     is_read=False,
     is_set=True,
-    export_options=UPLOAD_OPTIONS,
+    export_options=WriteOptions,
 )

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from ...core.errors import ExportError
 from ...core.messages import Report, Text, counted, joined
-from ...core.options import resolve
 from ...core.scene import FloatArray, IntArray, Layer, Mesh, Node, Scene, Skeleton
 from ...geometry.normals import face_normals, unit
 from ...geometry.transforms import Matrix
@@ -25,7 +23,7 @@ from ..models import costs
 from ..models.faces import MOST_FACES, FaceArrays, faces_of
 from ..models.models import Model, first_equal, models_of
 from ..models.unit_cube import exact_matrix_of, settled
-from ..options import JOINT_POSITIONS, KEEP_SIZE, LEVEL_LABELS, MANY_MATERIALS, TEXTURES, UPLOAD_OPTIONS
+from ..options import LEVEL_LABELS
 from . import document
 from .document import (
     SUFFIXES,
@@ -39,6 +37,7 @@ from .document import (
     Triangles,
     UploadSet,
 )
+from .format import WriteOptions
 from .levels import Levels, box_of_triangles, with_all_faces
 
 
@@ -147,13 +146,13 @@ _WORTH_SAYING = 1e-3
 """Share of the highest level's box by which vertices may be moved before a note is added."""
 
 
-def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
+def files_of(scene: Scene, options: WriteOptions) -> list[Scene]:
     """Return the whole scene: all its models are one upload, and the first node is the root of the linkset."""
     return [scene] if models_of(scene) else []
 
 
-def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> UploadSet:
-    """Map a scene to an upload set with the options of ``options.UPLOAD_OPTIONS``.
+def from_scene(scene: Scene, options: WriteOptions) -> UploadSet:
+    """Map a scene to an upload set.
 
     Every level holds every model, since the viewer requires that: a missing level repeats the next finer one. The
     physics file holds only models with a physics mesh or hulls, because the viewer gives the others their convex hull;
@@ -170,10 +169,10 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Upload
 class _SetBuilder:
     """Build the set; the result is ``document``."""
 
-    def __init__(self, scene: Scene, options: Mapping[str, Any] | None) -> None:
+    def __init__(self, scene: Scene, options: WriteOptions) -> None:
         self.scene = scene
-        self.options = resolve(UPLOAD_OPTIONS, options)
-        self.materials = Materials(scene, is_copied=TEXTURES.flag(self.options))
+        self.options = options
+        self.materials = Materials(scene, is_copied=options.use_textures)
         self.taken: set[str] = set()
         self.rigs: dict[int, list[Rig]] = {}
         """Bindings by index of the skeleton, in the order of the joint trees in each file."""
@@ -189,9 +188,9 @@ class _SetBuilder:
         for file in files[:-1]:
             file.trees = trees
         files = [file for file in files if file.instances]
-        choice = JOINT_POSITIONS.text(self.options)
         all_rigs = [rig for rigs in self.rigs.values() for rig in rigs]
-        boxes = dict.fromkeys(box for rig in all_rigs for box in (SKIN_WEIGHT, *_position_boxes(rig, choice)))
+        of_positions = [_position_boxes(rig, options.joint_positions) for rig in all_rigs]
+        boxes = dict.fromkeys(box for found in of_positions for box in (SKIN_WEIGHT, *found))
         self.document = UploadSet(files, self.materials.materials, self.materials.images, list(boxes))
 
     def _instances(self, model: Model) -> list[Instance | None]:
@@ -222,11 +221,11 @@ class _SetBuilder:
         for faces in levels:
             if id(faces) not in built:
                 built[id(faces)] = self._instance(model, name, faces, rig)
-        filled = with_all_faces([built[id(faces)] for faces in levels], keeps_size=KEEP_SIZE.flag(self.options))
+        filled = with_all_faces([built[id(faces)] for faces in levels], keeps_size=self.options.use_keep_level_size)
         _report_boxes_of(filled, model, report)
         instances = filled.instances
         symbols = {face.symbol for face in instances[0].geometry.faces}
-        if len(symbols) > MOST_FACES and MANY_MATERIALS.text(self.options) == "REFUSE":
+        if len(symbols) > MOST_FACES and self.options.many_materials == "REFUSE":
             raise ExportError(
                 "{}: it has {} materials, at most {} are possible; "
                 "join some of them, or separate the object by material",
@@ -261,7 +260,7 @@ class _SetBuilder:
             rig = binding.rig_of(bones, used, turn, self.options, skin=model.finest.skin, report=report)
         except ExportError as problem:
             raise ExportError("{}: {}", model.name, problem) from None
-        _report_boxes(rig, JOINT_POSITIONS.text(self.options), report)
+        _report_boxes(rig, self.options.joint_positions, report)
         if model.finest.skeleton is not None:
             self.rigs.setdefault(model.finest.skeleton, []).append(rig)
         return rig

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +16,7 @@ from ...geometry.hierarchy import world_matrices
 from ...projects import Projects
 from .codec import Blueprint, Members, child_of
 from .components import Footprint, Numbers, colliders_of
+from .format import ReadOptions
 from .mapping import PlacementBuilder, matrices_in_model, placement_builder
 from .tree import BlueprintNode, State
 
@@ -24,7 +24,7 @@ _MOST_OUTSIDE = 0.55
 """Distance in metres by which finished models of the game and of mods extend beyond their cells."""
 
 
-def check_links(document: Blueprint, path: Path, projects: Projects, options: Mapping[str, Any]) -> list[Message]:
+def check_links(document: Blueprint, path: Path, projects: Projects, options: ReadOptions) -> list[Message]:
     """Return findings about a blueprint with all that it nests and with its models."""
     built = placement_builder(path.stem, projects, options)
     built.build(document, path)

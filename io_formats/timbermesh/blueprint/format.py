@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import dataclass
 
 from ...core.capabilities import Capabilities
 from ...core.errors import MeshferryError
 from ...core.format import FileFormat, modules_of
 from ...core.messages import Text
-from ...core.options import Option
+from ...core.options import Options, option
 from ...core.recognition import Match, NearMiss
 from ..model.format import GAME
 
@@ -20,18 +21,20 @@ def _require_folder(path: str) -> None:
         raise MeshferryError("{}: The folder of the mod does not exist", path)
 
 
-MOD = Option(
-    name="mod",
-    default="",
-    label="Mod Folder",
-    description="Folder of the Timberborn mod for blueprints without a manifest.json above them",
-    section="Preferences",
-    is_path=True,
-    preference="timberborn_mod",
-    probe=_require_folder,
-)
+@dataclass(frozen=True)
+class ReadOptions(Options):
+    """The options for reading blueprints."""
 
-IMPORT_OPTIONS: tuple[Option, ...] = (MOD, GAME)
+    mod: str = option(
+        default="",
+        label="Mod Folder",
+        description="Folder of the Timberborn mod for blueprints without a manifest.json above them",
+        section="Preferences",
+        is_path=True,
+        preference="timberborn_mod",
+        probe=_require_folder,
+    )
+    game: str = option(GAME)
 
 
 _START = re.compile(rb"(?:\xef\xbb\xbf)?+(?:\s|//[^\n]*+|/\*.*?\*/)*+\{", re.DOTALL)
@@ -88,5 +91,5 @@ TIMBERBORN_BLUEPRINT = FileFormat(
     is_built_by_linking=True,
     is_patched_whole=True,
     is_empty=_places_nothing,
-    import_options=IMPORT_OPTIONS,
+    import_options=ReadOptions,
 )

@@ -29,8 +29,7 @@ from ...disk.rooted_files import (
 from ...disk.special_files import read_bytes
 from ...projects import Projects
 from ..game_files import GameArchive, find_archive, mod_folder
-from ..model import codec as model_codec
-from ..model import mapping as model_mapping
+from ..model.format import TIMBERMESH
 from . import codec
 from .codec import BlueprintSource
 from .tree import PLACES_OF_GAME, Level, Problem
@@ -231,7 +230,6 @@ def _is_private(folder: Path) -> bool:
 
 
 _MODEL = ".timbermesh"
-_FORMAT = "timbermesh"
 
 
 class Links:
@@ -321,11 +319,9 @@ def placed_model(path: Path) -> PlacedModel:
 
     def read() -> Scene:
         try:
-            scene = model_mapping.to_scene(model_codec.read(read_file(path)), _model_name(path))
+            return TIMBERMESH.to_scene(TIMBERMESH.read(read_file(path)), _model_name(path))
         except FormatError as problem:
             raise problem.in_file(str(path)) from None
-        scene.format = _FORMAT
-        return scene
 
     return PlacedModel(_model_name(path), read, str(path), file=str(path), is_tree=True)
 

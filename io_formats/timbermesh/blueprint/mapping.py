@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from ...core.errors import FormatError
 from ...core.messages import Message, Unresolved, distinct
-from ...core.options import resolve
 from ...core.placement import (
     Content,
     Marker,
@@ -28,11 +27,10 @@ from ...core.scene import Scene
 from ...geometry.hierarchy import world_matrices
 from ...geometry.transforms import matrix_of_transform
 from ...projects import Projects
-from ..model.format import GAME
 from . import components
 from .codec import Blueprint, BlueprintSource, child_of
 from .components import SPEC, Footprint, Numbers, colliders_of, footprint_of
-from .format import IMPORT_OPTIONS, MOD
+from .format import ReadOptions
 from .json_text import names_of
 from .links import Links, ModFiles, placed_model
 from .tree import BlueprintNode, Problem, State, TreeBuilder
@@ -259,27 +257,24 @@ def _moved(matrix: npt.NDArray[np.float64], points: npt.NDArray[np.float32]) -> 
 _NOT_MISSING = {"places-nothing"}
 
 
-def link(
-    document: Blueprint, scene: Scene, path: Path, projects: Projects, options: Mapping[str, Any] | None = None
-) -> None:
+def link(document: Blueprint, scene: Scene, path: Path, projects: Projects, options: ReadOptions) -> None:
     """Replace the placement of a scene by one with models and nested blueprints."""
     built = placement_builder(scene.name, projects, options).build(document, path)
     scene.placement, scene.warnings = built.placement, built.warnings
 
 
-def missing(document: Blueprint, path: Path, projects: Projects, options: Mapping[str, Any]) -> list[Message]:
+def missing(document: Blueprint, path: Path, projects: Projects, options: ReadOptions) -> list[Message]:
     """Return messages about missing and damaged models and blueprints, and about values that cannot be used."""
     found = placement_builder(path.stem, projects, options).build(document, path)
     return [message for message in distinct(found.warnings) if message.code not in _NOT_MISSING]
 
 
-def placement_builder(name: str, projects: Projects, options: Mapping[str, Any] | None) -> PlacementBuilder:
+def placement_builder(name: str, projects: Projects, options: ReadOptions) -> PlacementBuilder:
     """Return the builder of a blueprint's placement, which reads the files around it."""
-    chosen = resolve(IMPORT_OPTIONS, options)
-    return PlacementBuilder(name, ModFiles(projects, MOD.text(chosen), GAME.text(chosen)))
+    return PlacementBuilder(name, ModFiles(projects, options.mod, options.game))
 
 
-def to_scene(document: Blueprint, name: str, options: Mapping[str, Any] | None = None) -> Scene:
+def to_scene(document: Blueprint, name: str, options: ReadOptions) -> Scene:
     """Map a blueprint to a placement of its own nodes.
 
     Models and nested blueprints are added by :func:`link`.

@@ -24,6 +24,7 @@ from ...core.messages import Report, Text
 from ...core.placement import NodeEdit, Patched
 from .codec import NESTED
 from .components import changed_numbers, shortest_decimal
+from .format import ReadOptions
 from .json_text import JsonValue, New, TextEdits, names_of, parse, pointer_of
 from .tree import STATE_FIELDS, State
 
@@ -87,22 +88,22 @@ def patch(data: bytes, edits: Sequence[NodeEdit]) -> Patched:
     return Patched(result, patcher.keys, patcher.report.messages)
 
 
-def refusal(path: Path, options: Mapping[str, Any]) -> Text | None:
+def refusal(path: Path, options: ReadOptions) -> Text | None:
     """Return the reason why a file is never changed, or None.
 
     Files of the game, and of mods that Steam manages, are never changed.
     """
     place = path.absolute()
     parts = [part.casefold() for part in place.parts]
-    if "timberborn_data" in parts or _is_below(place, options.get("game")):
+    if "timberborn_data" in parts or _is_below(place, options.game):
         return Text("The file belongs to the game; choose another path for a copy with the changes")
     if "workshop" in parts and "steamapps" in parts:
         return Text("The file belongs to a mod of the Steam Workshop; choose another path for a copy with the changes")
     return None
 
 
-def _is_below(path: Path, folder: str | None) -> bool:
-    return bool(folder) and path.is_relative_to(Path(folder or "").absolute())
+def _is_below(path: Path, folder: str) -> bool:
+    return bool(folder) and path.is_relative_to(Path(folder).absolute())
 
 
 class _Patcher:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from ...core.messages import Fix, Message, Report, Text, joined
 from ..game_names import SLOT_KEYWORDS, MaterialNames, material_names, without_suffix
 from . import codec
 from .codec import GAME_DIMENSIONS, MOST_ANIMATED
-from .format import BLENDER_NAMES, GAME
+from .format import WriteOptions
 
 _DEFAULT_NAME = "Material"
 """Name of the material in Blender's start-up scene."""
@@ -21,13 +20,11 @@ _MOST_SUGGESTIONS = 20
 """Largest number of unknown names that are compared with all known ones; real models have at most 18 materials."""
 
 
-def check_in_context(model: codec.Model, options: Mapping[str, Any], path: Path | None) -> list[Message]:
+def check_in_context(model: codec.Model, options: WriteOptions, path: Path | None) -> list[Message]:
     """Return the names of materials that the game does not load.
 
     Parameters
     ----------
-    options:
-        Values of options, of which the folder of the game is used.
     path:
         Path of the model's file, which may be in the folder of a mod.
     """
@@ -36,7 +33,7 @@ def check_in_context(model: codec.Model, options: Mapping[str, Any], path: Path 
     names = dict.fromkeys(mesh.material for mesh in meshes)
     if not any(name.strip() for name in names):
         return []
-    known = material_names(str(options.get(GAME.name, GAME.default)), path)
+    known = material_names(options.game, path)
     found = Report([*known.warnings])
     suggestions = 0
     for name in names:
@@ -51,7 +48,7 @@ def check_in_context(model: codec.Model, options: Mapping[str, Any], path: Path 
 
 def _has_blender_name(name: str, report: Callable[..., None]) -> bool:
     """Report a name that Blender gave a material; return whether it is one."""
-    plain, allowed = without_suffix(name), BLENDER_NAMES.name
+    plain, allowed = without_suffix(name), "use_blender_names"
     if plain == _DEFAULT_NAME:
         text = "Blender's default name makes the game fail; give it the name of one of the game's materials"
         report("blender-default-name", text, allowed_by=allowed, file_name=name)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ...core.errors import ExportError
-from ...core.options import resolve
 from ...core.scene import Clip, Layer, Mesh, Node, Scene, TransformTrack, VertexTrack
 from ...encodings.quantization import from_unorm, linear_to_srgb, srgb_to_linear, to_unorm
 from ...geometry import normals as normal_repair
@@ -19,7 +17,7 @@ from ...geometry.vertices import Split, layer_keys, points_first, split
 from ..game_names import without_suffix
 from . import codec
 from .codec import BLENDER_TO_FILE, UV_NAMES
-from .format import COMPRESSION, EXPORT_OPTIONS, STRIP_SUFFIXES
+from .format import WriteOptions
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -30,12 +28,12 @@ _SAME_COLOR = 1e-5
 class ModelBuilder:
     """Map one scene to a model."""
 
-    def __init__(self, scene: Scene, options: Mapping[str, Any] | None) -> None:
+    def __init__(self, scene: Scene, options: WriteOptions) -> None:
         self.scene = scene
-        self.options = resolve(EXPORT_OPTIONS, options)
+        self.options = options
         self.tolerance = scene.tolerance
         self.splits: dict[int, tuple[Split, FloatArray, FloatArray]] = {}
-        self.model = codec.Model(name=scene.source_name, compression=COMPRESSION.text(self.options))
+        self.model = codec.Model(name=scene.source_name, compression=options.compression)
         self.moving = self.animated_points()
         self.model.nodes = [self.node(index, node) for index, node in enumerate(scene.nodes)]
         for clip in scene.clips:
@@ -166,7 +164,7 @@ class ModelBuilder:
         return found
 
     def material_name(self, name: str) -> str:
-        return without_suffix(name) if STRIP_SUFFIXES.flag(self.options) else name
+        return without_suffix(name) if self.options.use_strip_suffixes else name
 
     # -- animations -----------------------------------------------------------------------------
 

@@ -3,41 +3,13 @@
 from __future__ import annotations
 
 import zlib
+from dataclasses import dataclass
 
 from ...core.capabilities import Capabilities
 from ...core.format import FileFormat, modules_of
-from ...core.options import Choice, Option
+from ...core.options import Choice, Option, Options, option
 from ...core.recognition import Match, is_unity_asset
 from . import container
-
-COMPRESSION = Option(
-    name="compression",
-    default="BALANCED",
-    label="Compression",
-    description="Compression level; the game loads all of them",
-    section="File",
-    choices=(
-        Choice("FAST", "Fast", "Largest file"),
-        Choice("BALANCED", "Balanced", "Smallest size for small models, fast for large ones"),
-        Choice("SMALL", "Small", "Smallest size; slow for large models"),
-    ),
-)
-STRIP_SUFFIXES = Option(
-    name="use_strip_suffixes",
-    default=False,
-    label="Strip .001",
-    description="Remove Blender's number suffixes from material names; the game looks for the exact name",
-    section="File",
-)
-BLENDER_NAMES = Option(
-    name="use_blender_names",
-    default=False,
-    label="Blender Names",
-    description="Write material names such as Material and Wood.001 as they are, with a warning. "
-    "Otherwise the export fails, because the game does not load such a model. "
-    "Names that came so from the imported file are always written, with a warning",
-    section="File",
-)
 
 
 def _probe_game(folder: str) -> None:
@@ -57,8 +29,37 @@ GAME = Option(
     probe=_probe_game,
 )
 
-IMPORT_OPTIONS: tuple[Option, ...] = ()
-EXPORT_OPTIONS: tuple[Option, ...] = (COMPRESSION, STRIP_SUFFIXES, BLENDER_NAMES, GAME)
+
+@dataclass(frozen=True)
+class WriteOptions(Options):
+    """The options for writing models."""
+
+    compression: str = option(
+        default="BALANCED",
+        label="Compression",
+        description="Compression level; the game loads all of them",
+        section="File",
+        choices=(
+            Choice("FAST", "Fast", "Largest file"),
+            Choice("BALANCED", "Balanced", "Smallest size for small models, fast for large ones"),
+            Choice("SMALL", "Small", "Smallest size; slow for large models"),
+        ),
+    )
+    use_strip_suffixes: bool = option(
+        default=False,
+        label="Strip .001",
+        description="Remove Blender's number suffixes from material names; the game looks for the exact name",
+        section="File",
+    )
+    use_blender_names: bool = option(
+        default=False,
+        label="Blender Names",
+        description="Write material names such as Material and Wood.001 as they are, with a warning. "
+        "Otherwise the export fails, because the game does not load such a model. "
+        "Names that came so from the imported file are always written, with a warning",
+        section="File",
+    )
+    game: str = option(GAME)
 
 
 TIMBERMESH = FileFormat(
@@ -77,7 +78,7 @@ TIMBERMESH = FileFormat(
         vertex_clips=True,
     ),
     modules=modules_of(__package__),
-    export_options=EXPORT_OPTIONS,
+    export_options=WriteOptions,
 )
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
+from ...core.options import Options
 from ...core.scene import Scene
 from .codec import UV_NAMES, Model
 from .document_builder import ModelBuilder
+from .format import WriteOptions
 from .scene_builder import build_scene
 
 
-def to_scene(model: Model, name: str, options: Mapping[str, Any] | None = None) -> Scene:
+def to_scene(model: Model, name: str, options: Options) -> Scene:
     """Map a model to Blender's space; there are no options.
 
     ``scene.warnings`` reports what the read rules of docs/formats/timbermesh.md reject or repair. Nodes keep their
@@ -21,8 +22,8 @@ def to_scene(model: Model, name: str, options: Mapping[str, Any] | None = None) 
     return build_scene(model, name)
 
 
-def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Model:
-    """Map a scene to a model with the options of ``options.EXPORT_OPTIONS``.
+def from_scene(scene: Scene, options: WriteOptions) -> Model:
+    """Map a scene to a model.
 
     Nodes without parent become roots. ``scene.warnings`` reports what is left out or repaired.
 
@@ -34,7 +35,7 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Model:
     return ModelBuilder(scene, options).model
 
 
-def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
+def files_of(scene: Scene, options: WriteOptions) -> list[Scene]:
     """Return the scenes that each become a file: one, since a Timbermesh file holds a whole scene."""
     return [scene]
 
@@ -61,7 +62,7 @@ def facts(model: Model) -> dict[str, Any]:
         "uv_layers": len(layers & set(UV_NAMES)),
         "color_layers": len(layers & {"color"}),
         "clips": list(clips.values()),
-        "warnings": to_scene(model, model.name).warnings,
+        "warnings": build_scene(model, model.name).warnings,
     }
 
 

@@ -2,28 +2,42 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ...core.capabilities import Capabilities
 from ...core.format import FileFormat, modules_of
-from ...core.options import IMPORT_CHOICES, Choice, Option
+from ...core.options import IMPORT_CHOICES, Choice, Options, option
 from ...core.recognition import Match, NearMiss
 from ..options import ANIMATION_RATE, TURN, sniff_version
 
-IMPORT_OPTIONS: tuple[Option, ...] = (TURN, ANIMATION_RATE)
 
-VERSION = Option(
-    name="animation_version",
-    default="AN11",
-    label="Version",
-    description="Version of the file. Each SDK reads its own and older ones",
-    section="File",
-    choices=(
-        Choice("AN11", "an11: SDK 2.19, 2.20", "Full precision; no frame rate"),
-        Choice("AN13", "an13: SDK 2.21", "With frame rate, root motion and a reference to a skeleton; no bind pose"),
-        Choice("AN10", "an10: SDK 2.0 to 2.18", "Rounded to 16 bits; no frame rate"),
-    ),
-)
+@dataclass(frozen=True)
+class ReadOptions(Options):
+    """The options for reading animations."""
 
-EXPORT_OPTIONS: tuple[Option, ...] = (VERSION, IMPORT_CHOICES, TURN)
+    use_turn: bool = option(TURN)
+    assumed_frame_rate: float = option(ANIMATION_RATE)
+
+
+@dataclass(frozen=True)
+class WriteOptions(Options):
+    """The options for writing animations."""
+
+    animation_version: str = option(
+        default="AN11",
+        label="Version",
+        description="Version of the file. Each SDK reads its own and older ones",
+        section="File",
+        choices=(
+            Choice("AN11", "an11: SDK 2.19, 2.20", "Full precision; no frame rate"),
+            Choice(
+                "AN13", "an13: SDK 2.21", "With frame rate, root motion and a reference to a skeleton; no bind pose"
+            ),
+            Choice("AN10", "an10: SDK 2.0 to 2.18", "Rounded to 16 bits; no frame rate"),
+        ),
+    )
+    use_import_choices: bool = option(IMPORT_CHOICES)
+    use_turn: bool = option(TURN)
 
 
 VERSIONS = ("an10", "an11", "an12", "an13")
@@ -43,6 +57,6 @@ UNIGINE_ANIMATION = FileFormat(
     extensions=(".anim",),
     capabilities=Capabilities(meshes=False, skeletons=True, joint_clips=True),
     modules=modules_of(__package__),
-    import_options=IMPORT_OPTIONS,
-    export_options=EXPORT_OPTIONS,
+    import_options=ReadOptions,
+    export_options=WriteOptions,
 )

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from ...core.errors import ExportError
 from ...core.messages import Message, Report, Text, counted, listed
-from ...core.options import resolve
 from ...core.scene import Clip, Joint, Scene, Skeleton
 from ...passes.clips import clip_parts
 from .. import space
 from ..bones import IDENTITY, check_bones, from_skeleton, to_skeleton
 from ..frames import DeltaFrames
 from ..joint_tracks import flagged_frames, quantized_frames, to_tracks
-from ..options import ANIMATION_RATE, TURN
 from ..space import rotate_180
 from .codec import AnimationFile
-from .format import EXPORT_OPTIONS, IMPORT_OPTIONS, SKELETON_VERSIONS, VERSION
+from .format import SKELETON_VERSIONS, ReadOptions, WriteOptions
 
 
 def check(document: AnimationFile) -> list[Message]:
@@ -59,19 +56,18 @@ DEFAULT_RATE = 30
 _HIGHEST_RATE = 2**31 - 1
 
 
-def to_scene(document: AnimationFile, name: str, options: Mapping[str, Any] | None = None) -> Scene:
-    """Map an animation to Blender's space with the options of ``options.IMPORT_OPTIONS``.
+def to_scene(document: AnimationFile, name: str, options: ReadOptions) -> Scene:
+    """Map an animation to Blender's space.
 
     The clip has the name of the animation in an10, otherwise ``name``. Its ``fps`` is that of the file in an12 and
     an13, and that of the option in an10 and an11 (0 if not set). an12 and an13 hold no bind transforms: ``has_bind`` is
     false, animated joints rest in their first frame, and other joints have the identity transform.
     """
-    chosen = resolve(IMPORT_OPTIONS, options)
     scene = Scene(name, warnings=list(document.warnings))
     has_bind = document.version not in SKELETON_VERSIONS
     transforms = document.transforms if has_bind else np.tile(np.array(IDENTITY, np.float32), (len(document.bones), 1))
     skeleton = to_skeleton(name, document.bones, transforms)
-    clip = Clip(document.name or name, ANIMATION_RATE.number(chosen), 0)
+    clip = Clip(document.name or name, options.assumed_frame_rate, 0)
     if document.frames is not None:
         clip.frame_count = document.frames.frame_count
         clip.transforms = to_tracks(document.frames, skeleton.joints, report=scene.report)
@@ -85,7 +81,7 @@ def to_scene(document: AnimationFile, name: str, options: Mapping[str, Any] | No
             scene.report.change("invalid-frame-rate", "Its frame rate is {}, which is invalid; ignored", document.fps)
     scene.skeletons.append(skeleton)
     scene.clips.append(clip)
-    return rotate_180(scene) if TURN.flag(chosen) else scene
+    return rotate_180(scene) if options.use_turn else scene
 
 
 def _stand_as_first_frame(skeleton: Skeleton, clip: Clip) -> None:
@@ -99,13 +95,13 @@ def _stand_as_first_frame(skeleton: Skeleton, clip: Clip) -> None:
         skeleton.joints[track.target] = Joint(joint.name, joint.parent, (tx, ty, tz), (w, x, y, z), (sx, sy, sz))
 
 
-def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
+def files_of(scene: Scene, options: WriteOptions) -> list[Scene]:
     """Return a scene for each clip and each skeleton that it animates, named after the clip."""
     return clip_parts(scene)
 
 
-def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> AnimationFile:
-    """Map a scene of one skeleton and one clip to a document with the options of ``options.EXPORT_OPTIONS``.
+def from_scene(scene: Scene, options: WriteOptions) -> AnimationFile:
+    """Map a scene of one skeleton and one clip to a document.
 
     The bone table is the whole skeleton; only joints with tracks are animated. ``scene.warnings`` reports what the
     version cannot hold.
@@ -115,15 +111,14 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Animat
     ExportError
         No animation or several, too many bones, or NaN or infinite values.
     """
-    chosen = resolve(EXPORT_OPTIONS, options)
-    version = VERSION.text(chosen).lower()
+    version = options.animation_version.lower()
     parts = files_of(scene, options)
     if len(parts) != 1:
         template = "'{}' has {} animations of armatures, but a file holds one; choose one of them"
         if not parts:
             raise ExportError("'{}' has no animation of an armature; give its armature an action", scene.name)
         raise ExportError(template, scene.name, len(parts))
-    part = rotate_180(parts[0], back=True) if TURN.flag(chosen) else parts[0]
+    part = rotate_180(parts[0], back=True) if options.use_turn else parts[0]
     skeleton, clip = part.skeletons[0], part.clips[0]
     table, transforms = from_skeleton(skeleton)
     document = AnimationFile(version, table)
@@ -172,5 +167,5 @@ def facts(document: AnimationFile) -> dict[str, Any]:
         "version": document.version,
         "bones": len(document.bones),
         "clips": [{"name": document.name, "kind": "bone", "frames": frame_count, "fps": float(document.fps)}],
-        "warnings": to_scene(document, document.name).warnings,
+        "warnings": to_scene(document, document.name, ReadOptions()).warnings,
     }

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +14,7 @@ from . import document as mesh_document
 from .codec import soup_name
 from .document import MeshFile, Surface, Weights
 from .document_builder import MOST_SURFACES
-from .format import BLOCK_VERSIONS, SHORT_TANGENT_VERSION
+from .format import BLOCK_VERSIONS, SHORT_TANGENT_VERSION, WriteOptions
 
 MOST_SURFACE_BONES = 128
 """Maximum number of bones for one surface in SDKs before 2.20."""
@@ -46,7 +44,7 @@ def check(document: MeshFile) -> list[Message]:
     return report.messages
 
 
-def check_in_context(document: MeshFile, _options: Mapping[str, Any], path: Path | None) -> list[Message]:
+def check_in_context(document: MeshFile, _options: WriteOptions, path: Path | None) -> list[Message]:
     """Report a mesh made from a source file whose export would become a runtime or replace an unrelated file."""
     report = Report()
     if path is not None and document.own_files is not None:

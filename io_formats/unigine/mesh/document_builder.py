@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +12,6 @@ import numpy.typing as npt
 from ...core import scene as sc
 from ...core.errors import ExportError
 from ...core.messages import Report, counted, listed
-from ...core.options import resolve
 from ...core.scene import AnyArray, FloatArray, IntArray, Layer, Mesh, Node, Scene, ShapeKey
 from ...encodings.quantization import color_bytes
 from ...geometry import normals as normal_repair
@@ -23,18 +21,15 @@ from ...geometry.vertices import count_loose, layer_keys, split
 from ...passes.join_meshes import only_mesh
 from .. import joint_tracks, space
 from ..bones import from_skeleton
-from ..options import TURN
 from ..space import rotate_180
 from . import document as doc
 from .format import (
     ANIMATED_VERSIONS,
-    EMBED_ANIMATION,
-    EXPORT_OPTIONS,
     LIGHTMAP_VERSIONS,
     SHORT_TANGENT_VERSION,
     SKINNED_VERSIONS,
     SOUP_VERSION,
-    VERSION,
+    WriteOptions,
 )
 from .scene_builder import UV_NAMES
 
@@ -306,12 +301,11 @@ class Shape:
 class MeshBuilder:
     """Map a scene with one node to a mesh file."""
 
-    def __init__(self, scene: sc.Scene, options: Mapping[str, Any] | None) -> None:
-        chosen = resolve(EXPORT_OPTIONS, options)
-        self.version = VERSION.text(chosen).lower()
-        self.scene = rotate_180(scene, back=True) if TURN.flag(chosen) else scene
+    def __init__(self, scene: sc.Scene, options: WriteOptions) -> None:
+        self.version = options.mesh_version.lower()
+        self.scene = rotate_180(scene, back=True) if options.use_turn else scene
         self.node, self.mesh = only_mesh(self.scene, "UNIGINE mesh")
-        self.embeds = EMBED_ANIMATION.flag(chosen)
+        self.embeds = options.use_embedded_animation
         refuse_unstorable(self.scene, self.node, self.mesh, self.version, embeds=self.embeds)
         self.document = doc.MeshFile(self.version, own_files=self.mesh.own_files)
         self.held_keys: set[str] = set()

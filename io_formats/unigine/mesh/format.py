@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ...core.capabilities import Capabilities
 from ...core.format import FileFormat, modules_of
-from ...core.options import EMBED_ANIMATION as EMBED_ANIMATION_NAME
-from ...core.options import IMPORT_CHOICES, MESH_FILES, Choice, Option, embeds_animation
+from ...core.options import IMPORT_CHOICES, MESH_FILES, Choice, Options, embeds_animation, option
 from ...core.recognition import Match, NearMiss
 from ..options import ANIMATION_RATE, PROJECT_FOLDER, PROJECT_MATERIALS, TURN, sniff_version
 
@@ -30,63 +30,64 @@ CAPABILITIES = Capabilities(
 
 
 def _has_no_place_for_animation(values: Mapping[str, Any]) -> bool:
-    return embeds_animation(values) and values.get(VERSION.name) not in {"MS10", "MS11", "MS12"}
+    return embeds_animation(values) and values.get("mesh_version") not in {"MS10", "MS11", "MS12"}
 
 
-SURFACE_NAME = Option(
-    name="use_surface_name",
-    default=False,
-    label="Name from Surface",
-    description="Name the object after its first surface instead of the file: projects keep their meshes in files "
-    "named by numbers",
-    section="Objects",
-)
-SEPARATE_LODS = Option(
-    name="use_lod_objects",
-    default=False,
-    label="One Object per LOD",
-    description="Make an object of the surfaces of each level of detail (_lod_0, _lod_1 …), in a collection for each "
-    "level, instead of one object with all of them. Exporting the finest one writes them back into one file",
-    section="Objects",
-)
+@dataclass(frozen=True)
+class ReadOptions(Options):
+    """The options for reading meshes."""
 
-IMPORT_OPTIONS: tuple[Option, ...] = (
-    SURFACE_NAME,
-    SEPARATE_LODS,
-    TURN,
-    ANIMATION_RATE,
-    PROJECT_MATERIALS,
-    PROJECT_FOLDER,
-)
+    use_surface_name: bool = option(
+        default=False,
+        label="Name from Surface",
+        description="Name the object after its first surface instead of the file: projects keep their meshes in files "
+        "named by numbers",
+        section="Objects",
+    )
+    use_lod_objects: bool = option(
+        default=False,
+        label="One Object per LOD",
+        description="Make an object of the surfaces of each level of detail (_lod_0, _lod_1 …), in a collection for "
+        "each level, instead of one object with all of them. Exporting the finest one writes them back into one file",
+        section="Objects",
+    )
+    use_turn: bool = option(TURN)
+    assumed_frame_rate: float = option(ANIMATION_RATE)
+    use_project_materials: bool = option(PROJECT_MATERIALS)
+    project: str = option(PROJECT_FOLDER)
 
-VERSION = Option(
-    name="mesh_version",
-    default="MS13",
-    label="Version",
-    description="Version of the file. Each SDK reads its own and older ones; whether 2.20 and 2.21 load ms13 without "
-    "an upgrade of the project is not known",
-    section="File",
-    choices=(
-        Choice("MS13", "ms13: SDK 2.19", "The most complete version without compression"),
-        Choice("MS15", "ms15: SDK 2.21, static", "With collision data; holds no armature, weights or shape keys"),
-        Choice("MS14", "ms14: SDK 2.20", "With collision data"),
-        Choice("MS12", "ms12: SDK 2.15 to 2.18", "Can hold animations"),
-        Choice("MS11", "ms11: SDK 2.0 to 2.13", "Can hold animations; no lightmap settings of surfaces"),
-        Choice("MS10", "ms10: before SDK 2.0", "As ms11, with coarser tangents"),
-        Choice("MR02", "mr02: Frustum, 2003", "Triangles, normals and one UV map, nothing else"),
-    ),
-)
-EMBED_ANIMATION = Option(
-    name=EMBED_ANIMATION_NAME,
-    default=False,
-    label="Animations Inside",
-    description="Write the animations into the mesh file; only ms10, ms11 and ms12 can hold them",
-    section="Animation",
-    note="Choose version ms10, ms11 or ms12",
-    noted_when=_has_no_place_for_animation,
-)
 
-EXPORT_OPTIONS: tuple[Option, ...] = (VERSION, MESH_FILES, IMPORT_CHOICES, TURN, EMBED_ANIMATION)
+@dataclass(frozen=True)
+class WriteOptions(Options):
+    """The options for writing meshes."""
+
+    mesh_version: str = option(
+        default="MS13",
+        label="Version",
+        description="Version of the file. Each SDK reads its own and older ones; whether 2.20 and 2.21 load ms13 "
+        "without an upgrade of the project is not known",
+        section="File",
+        choices=(
+            Choice("MS13", "ms13: SDK 2.19", "The most complete version without compression"),
+            Choice("MS15", "ms15: SDK 2.21, static", "With collision data; holds no armature, weights or shape keys"),
+            Choice("MS14", "ms14: SDK 2.20", "With collision data"),
+            Choice("MS12", "ms12: SDK 2.15 to 2.18", "Can hold animations"),
+            Choice("MS11", "ms11: SDK 2.0 to 2.13", "Can hold animations; no lightmap settings of surfaces"),
+            Choice("MS10", "ms10: before SDK 2.0", "As ms11, with coarser tangents"),
+            Choice("MR02", "mr02: Frustum, 2003", "Triangles, normals and one UV map, nothing else"),
+        ),
+    )
+    mesh_files: str = option(MESH_FILES)
+    use_import_choices: bool = option(IMPORT_CHOICES)
+    use_turn: bool = option(TURN)
+    use_embedded_animation: bool = option(
+        default=False,
+        label="Animations Inside",
+        description="Write the animations into the mesh file; only ms10, ms11 and ms12 can hold them",
+        section="Animation",
+        note="Choose version ms10, ms11 or ms12",
+        noted_when=_has_no_place_for_animation,
+    )
 
 
 UNIGINE_MESH = FileFormat(
@@ -97,8 +98,8 @@ UNIGINE_MESH = FileFormat(
     modules=modules_of(__package__),
     is_linked=True,
     only_read=(".mesh_skinned",),
-    import_options=IMPORT_OPTIONS,
-    export_options=EXPORT_OPTIONS,
+    import_options=ReadOptions,
+    export_options=WriteOptions,
 )
 
 

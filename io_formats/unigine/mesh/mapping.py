@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,24 +10,22 @@ from typing import TYPE_CHECKING, Any
 from ...core.errors import ExportError, MeshferryError
 from ...core.import_choices import all_choices
 from ...core.messages import Kind, Message, Text, joined
-from ...core.options import MESH_FILES, resolve
 from ...core.scene import Node, Scene
 from ...passes.flatten import meshes_in_one_space
 from ...passes.join_meshes import join
 from ...passes.lods import coarser_nodes, join_levels
 from ...projects import Projects
-from ..options import PROJECT_FOLDER, PROJECT_MATERIALS
 from ..project.project import open_project
 from .document import MeshFile
 from .document_builder import MeshBuilder
-from .format import EXPORT_OPTIONS, IMPORT_OPTIONS
+from .format import ReadOptions, WriteOptions
 from .scene_builder import SceneBuilder
 
 if TYPE_CHECKING:
     from ..project.scene_materials import ProjectMaterials
 
 
-def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
+def files_of(scene: Scene, options: WriteOptions) -> list[Scene]:
     """Return a scene for each file, named after it: one for each object, or with ``mesh_files`` one of all objects.
 
     Coarser levels of detail go into the file of the finest one. The returned scenes share ``scene.warnings``.
@@ -37,7 +35,6 @@ def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Sce
     ExportError
         Objects to be joined, or levels of one object, have different armatures.
     """
-    chosen = resolve(EXPORT_OPTIONS, options)
     whole: list[Node] = []
     for number, node in enumerate(scene.nodes):
         finest = node.lod_of
@@ -47,7 +44,7 @@ def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Sce
         skeleton = _common_skeleton(scene, [node, *coarser], "levels of detail")
         choices = all_choices([node, *coarser])
         whole.append(replace(join_levels(node, coarser), skeleton=skeleton, choices=choices))
-    if MESH_FILES.text(chosen) == "JOINED" and len(whole) > 1:
+    if options.mesh_files == "JOINED" and len(whole) > 1:
         skeleton = _common_skeleton(scene, whole, "objects to be joined into one file")
         mesh = join(meshes_in_one_space(whole))
         joined = replace(whole[0], name=scene.name, mesh=mesh, skeleton=skeleton, choices=all_choices(whole))
@@ -91,8 +88,8 @@ def _part(scene: Scene, node: Node, name: str) -> Scene:
     return part
 
 
-def to_scene(document: MeshFile, name: str, options: Mapping[str, Any] | None = None) -> Scene:
-    """Map a mesh file to Blender's space with the options of ``options.IMPORT_OPTIONS``.
+def to_scene(document: MeshFile, name: str, options: ReadOptions) -> Scene:
+    """Map a mesh file to Blender's space.
 
     The scene has one node with all surfaces, or one for each level of detail (``use_lod_objects``). Layers of triangle
     vertices share one index. Repairs are reported in ``scene.warnings``.
@@ -100,8 +97,8 @@ def to_scene(document: MeshFile, name: str, options: Mapping[str, Any] | None = 
     return SceneBuilder(document, name, options).scene
 
 
-def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> MeshFile:
-    """Map a scene with one mesh to a file with the options of ``options.EXPORT_OPTIONS``.
+def from_scene(scene: Scene, options: WriteOptions) -> MeshFile:
+    """Map a scene with one mesh to a file.
 
     ``scene.warnings`` reports what is left out or repaired.
 
@@ -118,7 +115,7 @@ def facts(document: MeshFile) -> dict[str, Any]:
 
     ``vertices`` counts coordinate vertices; ``warnings`` lists unusual content.
     """
-    scene = to_scene(document, "")
+    scene = to_scene(document, "", ReadOptions())
     mesh = scene.nodes[0].mesh
     surfaces = mesh.surfaces if mesh else []
     stored = [len(surface.targets[0].positions) for surface in document.surfaces if surface.targets]
@@ -141,18 +138,17 @@ def facts(document: MeshFile) -> dict[str, Any]:
     }
 
 
-def link(_document: MeshFile, scene: Scene, path: Path, projects: Projects, options: Mapping[str, Any]) -> None:
+def link(_document: MeshFile, scene: Scene, path: Path, projects: Projects, options: ReadOptions) -> None:
     """Give a mesh the materials of its project, and the name of its asset if its file is named by a GUID.
 
     Surfaces keep their names, so that an export writes the same names.
     """
-    chosen = resolve(IMPORT_OPTIONS, options)
-    if not PROJECT_MATERIALS.flag(chosen):
+    if not options.use_project_materials:
         return
     meshes = [node.mesh for node in scene.nodes if node.mesh is not None and node.mesh.surfaces]
     names = [surface.name for mesh in meshes for surface in mesh.surfaces]
     try:
-        found = _materials_of(names, path, projects, chosen)
+        found = _materials_of(names, path, projects, options)
     except MeshferryError as problem:
         scene.report.loss("project-not-used", "{}", problem.sentence())
         return
@@ -177,7 +173,7 @@ def _rename(scene: Scene, old: str, new: str) -> None:
             part.name = new + part.name[len(old) :]
 
 
-def missing(document: MeshFile, path: Path, projects: Projects, options: Mapping[str, Any]) -> list[Message]:
+def missing(document: MeshFile, path: Path, projects: Projects, options: ReadOptions) -> list[Message]:
     """Return a message for each kind of file that the materials of a mesh need and that the project lacks."""
     try:
         found = _materials_of([surface.name for surface in document.surfaces], path, projects, options)
@@ -187,13 +183,13 @@ def missing(document: MeshFile, path: Path, projects: Projects, options: Mapping
 
 
 def _materials_of(
-    names: list[str], path: Path, projects: Projects, options: Mapping[str, Any]
+    names: list[str], path: Path, projects: Projects, options: ReadOptions
 ) -> tuple[ProjectMaterials, dict[str, str]] | None:
     """Return the materials of a mesh, and the name of the material of each surface that has one.
 
     The result is None outside of any project.
     """
-    project = open_project(path, projects, str(options.get(PROJECT_FOLDER.name, "")))
+    project = open_project(path, projects, options.project)
     if project is None:
         return None
     from ..project.scene_materials import ProjectMaterials

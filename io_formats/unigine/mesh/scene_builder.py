@@ -10,17 +10,15 @@ import numpy as np
 from ...core import scene as sc
 from ...core.errors import FormatError
 from ...core.messages import Report, counted
-from ...core.options import resolve
 from ...geometry.normals import face_normals, unit, without_direction
 from ...geometry.vertices import weld_map
 from ...passes import lods
 from .. import joint_tracks, space
 from ..bones import to_skeleton
-from ..options import ANIMATION_RATE, TURN
 from ..space import rotate_180
 from . import document as doc
 from .codec import soup_name
-from .format import IMPORT_OPTIONS, SEPARATE_LODS, SHORT_TANGENT_VERSION, SOUP_VERSION, SURFACE_NAME
+from .format import SHORT_TANGENT_VERSION, SOUP_VERSION, ReadOptions
 
 UV_NAMES = ("UV0", "UV1")
 COLOR_NAME = "Color"
@@ -35,24 +33,23 @@ FloatArray = sc.FloatArray
 class SceneBuilder:
     """Map a mesh file to a scene and collect warnings."""
 
-    def __init__(self, document: doc.MeshFile, name: str, options: Mapping[str, Any] | None) -> None:
-        chosen = resolve(IMPORT_OPTIONS, options)
+    def __init__(self, document: doc.MeshFile, name: str, options: ReadOptions) -> None:
         self.document = document
         self.has_sign_byte = document.version == SHORT_TANGENT_VERSION
         self.scene = sc.Scene(name, warnings=[text for text in document.warnings if text.code != "not-unit-tangents"])
         self.report = self.scene.report
         mesh = _soup_mesh(document.soup, self.report) if document.version == SOUP_VERSION else self.mesh()
         node = sc.Node(name, mesh=mesh)
-        if SURFACE_NAME.flag(chosen) and mesh.surfaces:
+        if options.use_surface_name and mesh.surfaces:
             node.name = lods.without_level(mesh.surfaces[0].name) or name
         self.scene.nodes.append(node)
         if document.bones:
             self.skeleton(node)
         for animation in document.animations:
-            self.clip(animation, ANIMATION_RATE.number(chosen))
-        if SEPARATE_LODS.flag(chosen):
+            self.clip(animation, options.assumed_frame_rate)
+        if options.use_lod_objects:
             self.scene = lods.separate(self.scene)
-        if TURN.flag(chosen):
+        if options.use_turn:
             self.scene = rotate_180(self.scene)
 
     def skeleton(self, node: sc.Node) -> None:

@@ -6,14 +6,12 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from ...core.capabilities import losses
 from ...core.errors import ExportError
 from ...core.messages import Message, Report, counted, listed
-from ...core.options import resolve
 from ...core.placement import Camera, Light, ModelUse, PartUse, PlacedNode, Placement, PlacementPart, SlotUse
 from ...core.scene import Material, Mesh, Scene
 from ...disk.file_names import distinct_file_names, file_name
@@ -22,7 +20,6 @@ from ...passes.flatten import fit
 from ...passes.lods import level_of
 from ...passes.placements import placement_of_nodes
 from ...projects import Projects
-from .. import options as unigine_options
 from ..mesh import checks as mesh_checks
 from ..mesh import codec as mesh_codec
 from ..mesh import document_builder as mesh_document_builder
@@ -33,7 +30,7 @@ from ..project.new_assets import AssetKind, NewAsset, Parameter, TargetFolder
 from ..project.new_materials import material_assets
 from ..values import printable
 from .codec import MOST_NODES, Matrices, NewSet, NodeIds, SceneFile, SceneNode, SurfaceSetting
-from .format import COLLISION, EXPORT_OPTIONS, VERSION
+from .format import WriteOptions
 
 _MOST_LEVELS = DEPTH_LIMIT - 10
 """Maximum depth of nodes: the limit of XML readers, minus the elements around the nodes."""
@@ -243,18 +240,17 @@ class SetBuilder:
     These files are in a folder named after the scene, so that file names of several scenes do not collide.
     """
 
-    def __init__(self, scene: Scene, options: Mapping[str, Any] | None, path: Path | None, projects: Projects) -> None:
-        chosen = resolve(EXPORT_OPTIONS, options)
+    def __init__(self, scene: Scene, options: WriteOptions, path: Path | None, projects: Projects) -> None:
         self.scene = scene
         self.report = scene.report
-        self.target = TargetFolder(path, VERSION.text(chosen), projects)
+        self.target = TargetFolder(path, options.sdk_version, projects)
         self.name = path.stem if path is not None else file_name(scene.name)
         self.has_own_nodes = scene.placement is None
         self.placement: Placement = placement_of_nodes(scene) if scene.placement is None else scene.placement
         self.new = NewSet(self.target)
         self._materials = {material.name: material for material in scene.materials}
         self._references = {name: self._reference(material) for name, material in self._materials.items()}
-        self._collides = COLLISION.flag(chosen)
+        self._collides = options.use_collision
 
     def build(self) -> SceneFile:
         """Return the document of the scene.
@@ -326,7 +322,7 @@ class SetBuilder:
         lost = [] if self.has_own_nodes else losses(scene, mesh_format.CAPABILITIES)
         model = scene.part(scene.name, [replace(node) for node in scene.nodes], scene.skeletons)
         fit(model, mesh_format.CAPABILITIES)
-        files = mesh_mapping.files_of(model, {"mesh_files": "JOINED"})
+        files = mesh_mapping.files_of(model, mesh_format.WriteOptions(mesh_files="JOINED"))
         if not files:
             raise ExportError("Model '{}' has no mesh", name)
         files[0].warnings = lost
@@ -336,10 +332,7 @@ class SetBuilder:
         """Return a model whose reference is not set yet, and its document."""
         mesh = scene.nodes[0].mesh
         is_skinned = scene.nodes[0].skeleton is not None
-        options = {
-            mesh_format.VERSION.name: self._mesh_version(mesh, is_skinned=is_skinned),
-            unigine_options.TURN.name: False,
-        }
+        options = mesh_format.WriteOptions(mesh_version=self._mesh_version(mesh, is_skinned=is_skinned))
         document = mesh_document_builder.MeshBuilder(scene, options).document
         names = _slot_materials(mesh, scene.nodes[0].name) if mesh is not None else {}
         surfaces = []

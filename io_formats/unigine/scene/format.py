@@ -3,71 +3,73 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ...core.format import FileFormat, modules_of
-from ...core.options import Choice, Option
+from ...core.options import Choice, Options, option
 from ...core.recognition import Match
 from ..mesh import format as mesh_format
 from ..options import PROJECT_FOLDER, PROJECT_MATERIALS
 
-LIGHTS = Option(
-    name="use_lights",
-    default=False,
-    label="Lights",
-    description="Make lights of the scene's lights; their brightness cannot be converted exactly",
-    section="Objects",
-)
-CAMERAS = Option(
-    name="use_cameras",
-    default=False,
-    label="Cameras",
-    description="Make cameras of the scene's players and cameras",
-    section="Objects",
-)
-COARSER_LEVELS = Option(
-    name="use_coarser_levels",
-    default=False,
-    label="Lower LODs of Scenes",
-    description="Also import the surfaces that are shown from a distance, as hidden objects in a collection for each "
-    "level of detail",
-    section="Objects",
-)
 
-SOURCE_FILES = Option(
-    name="use_source_files",
-    default=True,
-    label="Source Files",
-    description="Where the engine's own mesh is missing, take the mesh from the FBX file that it was made from, with "
-    "Blender's importer",
-    section="Objects",
-)
+@dataclass(frozen=True)
+class ReadOptions(Options):
+    """The options for reading scenes."""
 
-_OBJECTS = (LIGHTS, CAMERAS, COARSER_LEVELS, SOURCE_FILES)
-IMPORT_OPTIONS: tuple[Option, ...] = (*_OBJECTS, PROJECT_MATERIALS, PROJECT_FOLDER)
+    use_lights: bool = option(
+        default=False,
+        label="Lights",
+        description="Make lights of the scene's lights; their brightness cannot be converted exactly",
+        section="Objects",
+    )
+    use_cameras: bool = option(
+        default=False,
+        label="Cameras",
+        description="Make cameras of the scene's players and cameras",
+        section="Objects",
+    )
+    use_coarser_levels: bool = option(
+        default=False,
+        label="Lower LODs of Scenes",
+        description="Also import the surfaces that are shown from a distance, as hidden objects in a collection for "
+        "each level of detail",
+        section="Objects",
+    )
+    use_source_files: bool = option(
+        default=True,
+        label="Source Files",
+        description="Where the engine's own mesh is missing, take the mesh from the FBX file that it was made from, "
+        "with Blender's importer",
+        section="Objects",
+    )
+    use_project_materials: bool = option(PROJECT_MATERIALS)
+    project: str = option(PROJECT_FOLDER)
 
-VERSION = Option(
-    name="sdk_version",
-    default="2.19.0.3",
-    label="Version",
-    description="Version of the SDK that a new file is for, if it is not in a UNIGINE project, whose version it gets",
-    section="File",
-    choices=(
-        Choice("2.21.0.0", "SDK 2.21", "Meshes become ms15, or ms14 with bones or shape keys"),
-        Choice("2.20.0.0", "SDK 2.20", "Meshes become ms14"),
-        Choice("2.19.0.3", "SDK 2.19", "Meshes become ms13"),
-        Choice("2.16.1.0", "SDK 2.15 to 2.18", "Meshes become ms12"),
-        Choice("2.11.0.0", "SDK 2.11 to 2.13", "Meshes become ms11"),
-    ),
-)
-COLLISION = Option(
-    name="use_collision",
-    default=False,
-    label="Collision",
-    description="Let new surfaces take part in collisions",
-    section="Objects",
-)
-EXPORT_OPTIONS: tuple[Option, ...] = (VERSION, COLLISION)
+
+@dataclass(frozen=True)
+class WriteOptions(Options):
+    """The options for writing scenes."""
+
+    sdk_version: str = option(
+        default="2.19.0.3",
+        label="Version",
+        description="Version of the SDK that a new file is for, if it is not in a UNIGINE project, whose version it "
+        "gets",
+        section="File",
+        choices=(
+            Choice("2.21.0.0", "SDK 2.21", "Meshes become ms15, or ms14 with bones or shape keys"),
+            Choice("2.20.0.0", "SDK 2.20", "Meshes become ms14"),
+            Choice("2.19.0.3", "SDK 2.19", "Meshes become ms13"),
+            Choice("2.16.1.0", "SDK 2.15 to 2.18", "Meshes become ms12"),
+            Choice("2.11.0.0", "SDK 2.11 to 2.13", "Meshes become ms11"),
+        ),
+    )
+    use_collision: bool = option(
+        default=False,
+        label="Collision",
+        description="Let new surfaces take part in collisions",
+        section="Objects",
+    )
 
 
 UNIGINE_SCENE = FileFormat(
@@ -80,8 +82,8 @@ UNIGINE_SCENE = FileFormat(
     is_patched=True,
     only_read=(".world",),
     is_set=True,
-    import_options=IMPORT_OPTIONS,
-    export_options=EXPORT_OPTIONS,
+    import_options=ReadOptions,
+    export_options=WriteOptions,
     ambiguous=(".node", ".world"),
 )
 

@@ -11,7 +11,6 @@ from typing import Any
 
 from ...core.errors import FormatError
 from ...core.messages import Kind, Message, Report, Text, Unresolved, counted, distinct, listed
-from ...core.options import resolve
 from ...core.placement import (
     Camera,
     Content,
@@ -27,7 +26,6 @@ from ...core.placement import (
 )
 from ...core.scene import Scene
 from ...projects import Projects
-from ..options import PROJECT_FOLDER, PROJECT_MATERIALS
 from ..project.project import Project, open_project
 from . import codec, references
 from .codec import (
@@ -41,7 +39,7 @@ from .codec import (
     parse_number,
     parse_numbers,
 )
-from .format import CAMERAS, COARSER_LEVELS, IMPORT_OPTIONS, LIGHTS, SOURCE_FILES
+from .format import ReadOptions, WriteOptions
 from .references import LinkedFile, Problem, ProjectLinks, is_of_editor
 
 
@@ -147,12 +145,12 @@ _NAMED = 8
 class PlacementBuilder:
     """Builds the placement of a scene file and of all node files that it refers to. Each file is read once."""
 
-    def __init__(self, name: str, links: ProjectLinks | None, options: Mapping[str, Any] | None) -> None:
+    def __init__(self, name: str, links: ProjectLinks | None, options: ReadOptions) -> None:
         self._placement = Placement([])
         self.scene = Scene(name, placement=self._placement)
         self.unresolved = Unresolved()
         self._links = links
-        self._chosen = resolve(IMPORT_OPTIONS, options)
+        self._options = options
         self._models: dict[tuple[str, ...], int] = {}
         self._found: dict[str, LinkedFile | None] = {}
         self._uses: dict[tuple[int, tuple[SurfaceSetting, ...]], ModelUse] = {}
@@ -232,7 +230,7 @@ class PlacementBuilder:
 
     def _coarser(self, placed: PlacedNode, use: ModelUse) -> list[PlacedNode]:
         """Return additional nodes for the coarser levels of detail of a placed node."""
-        if not COARSER_LEVELS.flag(self._chosen):
+        if not self._options.use_coarser_levels:
             return []
         return [
             PlacedNode(
@@ -272,9 +270,9 @@ class PlacementBuilder:
         if node.kind in REFERENCE_FIELDS:
             reference = node.values.get(REFERENCE_FIELDS[node.kind], "")
             return self._part_use(node, reference) if reference else None
-        if LIGHTS.flag(self._chosen) and (light := light_of(node)) is not None:
+        if self._options.use_lights and (light := light_of(node)) is not None:
             return light
-        return camera_of(node) if CAMERAS.flag(self._chosen) else None
+        return camera_of(node) if self._options.use_cameras else None
 
     def _find(self, reference: str) -> LinkedFile | None:
         if reference not in self._found:
@@ -344,7 +342,7 @@ class PlacementBuilder:
 
     def _source_model(self, node: SceneNode, reference: str, found: LinkedFile | None) -> int | None:
         """Return the index of a model made from the source of a missing mesh; None if the source is missing, too."""
-        is_wanted = found is not None and self._links is not None and SOURCE_FILES.flag(self._chosen)
+        is_wanted = found is not None and self._links is not None and self._options.use_source_files
         source = self._links.source_mesh(reference) if is_wanted and self._links is not None else None
         if source is None:
             problem = Problem.MESH if found is None else Problem.SOURCE_MESH
@@ -392,11 +390,9 @@ class PlacementBuilder:
         return self._links.material(surface.material, surface.name)
 
 
-def link(
-    document: SceneFile, scene: Scene, path: Path, projects: Projects, options: Mapping[str, Any] | None = None
-) -> None:
+def link(document: SceneFile, scene: Scene, path: Path, projects: Projects, options: ReadOptions) -> None:
     """Replace the placement of a scene by one that includes the files to which the document refers."""
-    project = open_project(path, projects, PROJECT_FOLDER.text(resolve(IMPORT_OPTIONS, options)), is_scene=True)
+    project = open_project(path, projects, options.project, is_scene=True)
     if project is None:
         return
     built, _ = _build(document, project, path, scene.name, options)
@@ -404,45 +400,45 @@ def link(
     scene.warnings = built.warnings
 
 
-def missing(document: SceneFile, path: Path, projects: Projects, options: Mapping[str, Any]) -> list[Message]:
+def missing(document: SceneFile, path: Path, projects: Projects, options: ReadOptions) -> list[Message]:
     """Return messages about missing meshes, materials and node files, and about references that form cycles."""
-    project = open_project(path, projects, str(options.get(PROJECT_FOLDER.name, "")), is_scene=True)
+    project = open_project(path, projects, options.project, is_scene=True)
     if project is None:
         return []
-    scene, links = _build(document, project, path, path.stem)
+    scene, links = _build(document, project, path, path.stem, options)
     known = {*document.warnings, *links.not_shown()}
     return [message for message in distinct(scene.warnings) if not message.is_note and message not in known]
 
 
 def _build(
-    document: SceneFile, project: Project, path: Path, name: str, options: Mapping[str, Any] | None = None
+    document: SceneFile, project: Project, path: Path, name: str, options: ReadOptions
 ) -> tuple[Scene, ProjectLinks]:
-    links = ProjectLinks(project, with_materials=PROJECT_MATERIALS.flag(resolve(IMPORT_OPTIONS, options)))
+    links = ProjectLinks(project, with_materials=options.use_project_materials)
     return PlacementBuilder(name, links, options).build(document, project.relative(path) or path.name), links
 
 
-def to_scene(document: SceneFile, name: str, options: Mapping[str, Any] | None = None) -> Scene:
-    """Map a node or world file to a placement of its own nodes and meshes, with the options of ``IMPORT_OPTIONS``.
+def to_scene(document: SceneFile, name: str, options: ReadOptions) -> Scene:
+    """Map a node or world file to a placement of its own nodes and meshes.
 
     References to other files are followed by :func:`link`.
     """
     return PlacementBuilder(name, None, options).build(document)
 
 
-def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:
+def files_of(scene: Scene, options: WriteOptions) -> list[Scene]:
     """Return the scene in a list; an empty list if it has neither meshes nor placed nodes."""
     placement = scene.placement
     has_nodes = bool(placement.parts[0].nodes) if placement is not None else any(node.mesh for node in scene.nodes)
     return [scene] if has_nodes else []
 
 
-def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> SceneFile:
+def from_scene(scene: Scene, options: WriteOptions) -> SceneFile:
     """Map a scene to a new file outside of any project."""
-    return from_scene_at(scene, options or {}, None, None)
+    return from_scene_at(scene, options, None, None)
 
 
-def from_scene_at(scene: Scene, options: Mapping[str, Any], path: Path | None, projects: Projects | None) -> SceneFile:
-    """Map a scene to a new file at a path, with the options of ``EXPORT_OPTIONS``, and the files beside it.
+def from_scene_at(scene: Scene, options: WriteOptions, path: Path | None, projects: Projects | None) -> SceneFile:
+    """Map a scene to a new file at a path, and the files beside it.
 
     ``scene.warnings`` reports data that is left out.
 

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, insort
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 from xml.parsers import expat
 
 from ...core.errors import ExportError, FormatError
@@ -19,6 +18,7 @@ from ...core.placement import Matrix, NodeEdit, Patched
 from ..values import SHORT_NUMBER, escaped, matrix_words, transform_element
 from . import codec
 from .codec import NodeIds
+from .format import ReadOptions
 
 Span = tuple[int, int]
 """Start and end of a range of bytes."""
@@ -206,7 +206,7 @@ def patch(data: bytes, edits: Sequence[NodeEdit]) -> Patched:
     return patched
 
 
-def refusal(path: Path, options: Mapping[str, Any]) -> Text | None:  # noqa: ARG001
+def refusal(path: Path, options: ReadOptions) -> Text | None:  # noqa: ARG001
     """Return why the file at a path cannot be changed. UNIGINE files can always be changed, so the result is None."""
     return None
 

@@ -21,11 +21,9 @@ from ...geometry.normals import unit
 from ...geometry.triangles import with_corners
 from ...passes.clips import adopt_clips
 from ...passes.join_meshes import join
-from ..animation import codec as animation_codec
-from ..animation import mapping as animation_mapping
-from ..mesh import codec as mesh_codec
-from ..mesh import mapping as mesh_mapping
+from ..animation.format import UNIGINE_ANIMATION
 from ..mesh.document import MeshFile
+from ..mesh.format import UNIGINE_MESH
 from ..mesh.scene_builder import UV_NAMES
 from ..project.fbx_assets import SourceMesh
 from ..project.guids import Rule
@@ -112,19 +110,12 @@ class ProjectLinks:
         return self._materials.not_shown() if self._materials is not None else []
 
 
-_FORMAT = "unigine_mesh"
 _HEAD = 4096
 
 
 def inline_mapping(geometry: MeshFile, name: str) -> Callable[[], Scene]:
     """Return a function that maps a mesh inside a scene file."""
-
-    def read() -> Scene:
-        scene = mesh_mapping.to_scene(geometry, name)
-        scene.format = _FORMAT
-        return scene
-
-    return read
+    return partial(UNIGINE_MESH.to_scene, geometry, name)
 
 
 def from_file(file: LinkedFile, animation: LinkedFile | None, name: str) -> Callable[[], Scene]:
@@ -135,10 +126,9 @@ def from_file(file: LinkedFile, animation: LinkedFile | None, name: str) -> Call
             data = file.read()
             if known := signature_text(data[:_HEAD]):
                 raise FormatError(known)
-            scene = mesh_mapping.to_scene(mesh_codec.read(data), name)
+            scene = UNIGINE_MESH.to_scene(UNIGINE_MESH.read(data), name)
         except FormatError as problem:
             raise problem.in_file(file.path) from None
-        scene.format = _FORMAT
         if animation is not None and scene.skeletons:
             _add_animation(scene, animation)
         return scene
@@ -149,7 +139,7 @@ def from_file(file: LinkedFile, animation: LinkedFile | None, name: str) -> Call
 def _add_animation(scene: Scene, file: LinkedFile) -> None:
     name = file.path.rpartition("/")[2].rpartition(".")[0]
     try:
-        other = animation_mapping.to_scene(animation_codec.read(file.read()), name)
+        other = UNIGINE_ANIMATION.to_scene(UNIGINE_ANIMATION.read(file.read()), name)
         scene.warnings += adopt_clips(scene, other)
     except (FormatError, ExportError) as problem:
         scene.report.loss("unreadable-animation", "Its animation '{}' cannot be used: {}", file.path, problem)

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ...core.capabilities import Capabilities
 from ...core.format import FileFormat, modules_of
-from ...core.options import IMPORT_CHOICES, Option
+from ...core.options import IMPORT_CHOICES, Options, option
 from ...core.recognition import Match, NearMiss
 from ..options import TURN, sniff_version
 
-IMPORT_OPTIONS: tuple[Option, ...] = (TURN,)
-EXPORT_OPTIONS: tuple[Option, ...] = (IMPORT_CHOICES, TURN)
+
+@dataclass(frozen=True)
+class ReadOptions(Options):
+    """The options for reading skeletons."""
+
+    use_turn: bool = option(TURN)
+
+
+@dataclass(frozen=True)
+class WriteOptions(Options):
+    """The options for writing skeletons."""
+
+    use_import_choices: bool = option(IMPORT_CHOICES)
+    use_turn: bool = option(TURN)
 
 
 UNIGINE_SKELETON = FileFormat(
@@ -18,8 +32,8 @@ UNIGINE_SKELETON = FileFormat(
     extensions=(".skeleton",),
     capabilities=Capabilities(meshes=False, skeletons=True),
     modules=modules_of(__package__),
-    import_options=IMPORT_OPTIONS,
-    export_options=EXPORT_OPTIONS,
+    import_options=ReadOptions,
+    export_options=WriteOptions,
 )
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import bpy
-from bpy.props import BoolProperty, EnumProperty, IntProperty, StringProperty
+from bpy.props import EnumProperty, IntProperty, StringProperty
 from bpy_extras.io_utils import ExportHelper, ImportHelper
 
 from ....blender_data.armature_modifiers import deformed_meshes
@@ -31,9 +31,10 @@ from ....io_formats.disk.atomic_write import replace_file
 from ....io_formats.disk.file_names import file_name
 from ....io_formats.disk.special_files import read_bytes
 from ....io_formats.second_life.avatar import armature_sliders, sliders
-from ....io_formats.second_life.shape_file.format import AS_OTHERS_SEE, SECOND_LIFE_SHAPE
+from ....io_formats.second_life.shape_file.format import SECOND_LIFE_SHAPE, WriteOptions
 from ...files.import_base import summary_parts
 from ...layouts import Condition, button, file_patterns, path_property, property_column, requires
+from ...option_properties import option_values, with_options
 from ...reports import Messages, conclude, inform, readable, refuse
 from ...sidebar import draw_wrapped
 from ...translations import iface_, rpt_
@@ -537,6 +538,7 @@ class OBJECT_OT_second_life_load_shape(NeedsShape, ImportHelper, bpy.types.Opera
         return conclude(self, messages, summary_parts(results), "Imported")
 
 
+@with_options(WriteOptions.table())
 class OBJECT_OT_second_life_save_shape(ExportHelper, bpy.types.Operator):
     """Write the shape of an avatar to a file."""
 
@@ -551,9 +553,6 @@ class OBJECT_OT_second_life_save_shape(ExportHelper, bpy.types.Operator):
         default=file_patterns(SECOND_LIFE_SHAPE.written_extensions), options={"HIDDEN", "SKIP_SAVE"}
     )
     filepath: path_property("File Path", "File to write", "FILE_PATH", {"HIDDEN", "SKIP_SAVE"})
-    use_as_others_see: BoolProperty(
-        name=AS_OTHERS_SEE.label, description=AS_OTHERS_SEE.description, default=AS_OTHERS_SEE.default
-    )
 
     def invoke(self, context: bpy.types.Context, event: Any) -> set[str]:
         """Open the file browser with the name of the avatar."""
@@ -563,7 +562,7 @@ class OBJECT_OT_second_life_save_shape(ExportHelper, bpy.types.Operator):
 
     def draw(self, _context: bpy.types.Context) -> None:
         """Draw the option."""
-        property_column(self.layout).prop(self, AS_OTHERS_SEE.name)
+        property_column(self.layout).prop(self, "use_as_others_see")
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         """Write the file, or leave an existing one as it was."""
@@ -572,7 +571,7 @@ class OBJECT_OT_second_life_save_shape(ExportHelper, bpy.types.Operator):
         messages = Messages()
         with messages.outcome(path) as name:
             skeleton = Skeleton(name_in_file(armature), slider_values=body_shapes.percents_of(armature))
-            options = {AS_OTHERS_SEE.name: self.use_as_others_see}
+            options = option_values(self, WriteOptions.table())
             written = api.write_scene(Scene(Path(path).stem, skeletons=[skeleton]), path, SECOND_LIFE_SHAPE, options)
             messages.warn(name, written)
         return conclude(self, messages, ["1 body shape"], "Exported")

@@ -23,10 +23,10 @@ from ....io_formats.second_life.asset.format import SECOND_LIFE_MESH
 from ....io_formats.second_life.avatar.joints import MOST_JOINTS
 from ....io_formats.second_life.bundle.format import SECOND_LIFE_BUNDLE
 from ....io_formats.second_life.models import costs
-from ....io_formats.second_life.options import LEVEL_LABELS, LEVELS
+from ....io_formats.second_life.options import LEVEL_LABELS, LEVELS, ModelWriteOptions
 from ...files.export_base import read_files
 from ...layouts import requires
-from ...option_properties import to_export_options, values_for
+from ...option_properties import chosen_options, to_export_options
 from ...reports import Messages, conclude
 from ...translations import iface_
 from .exporters import (
@@ -127,7 +127,7 @@ def figures_of(context: bpy.types.Context, models: Sequence[ModelObjects]) -> li
     source = object_selection.Source("OBJECTS", objects=tuple(model.finest for model in models))
     # A bundle is one scene, in which objects with the same mesh are found.
     files = read_files(context, source, subject_of(models), SECOND_LIFE_BUNDLE, values)
-    asset_options = values_for(SECOND_LIFE_BUNDLE.export_options, values)
+    asset_options = chosen_options(ModelWriteOptions, values)
     exact = {model.finest.name: found for model, found in zip(models, of_files, strict=True) if found is not None}
     return [
         replace(exact.get(found.name, found), same_mesh_as=found.same_mesh_as)
@@ -164,7 +164,7 @@ def exact_figures(context: bpy.types.Context, finest: Any) -> land_impact.Figure
         source = object_selection.Source("OBJECTS", objects=(finest,))
         values = {KEEP_IMPORTED.name: True, HIDDEN.name: True}
         (scene,) = read_files(context, source, finest.name, SECOND_LIFE_MESH, values).parts
-        options = values_for(SECOND_LIFE_MESH.export_options, values)
+        options = chosen_options(ModelWriteOptions, values)
         return land_impact.figures_of_file(loaded.document, scene, options)
     except (MeshferryError, ValueError):
         return None  # the file was deleted or replaced, or the object was changed

@@ -23,7 +23,7 @@ from ...files.check_operators import CheckScene
 from ...files.clip_export import active_action, rig_of
 from ...files.export_base import read_files
 from ...layouts import Condition, button, draw_rest, requires
-from ...option_properties import export_table, last_values, to_export_options, values_for
+from ...option_properties import chosen_options, export_table, last_values, to_export_options
 from ...reports import Messages, conclude
 from ...selection import enter_pose_mode, leave_edit_mode
 
@@ -114,7 +114,7 @@ class ACTION_OT_second_life_loop_check(bpy.types.Operator):
         parts = read_files(context, source, rig.name, SECOND_LIFE_ANIMATION, values).parts
         if len(parts) != 1:
             raise ExportError("There is no animation to export; give the armature an action")
-        options = values_for(SECOND_LIFE_ANIMATION.export_options, values)
+        options = chosen_options(SECOND_LIFE_ANIMATION.export_options, values)
         return replace(SECOND_LIFE_ANIMATION.from_scene(parts[0], options), loop=1)
 
 

@@ -11,7 +11,7 @@ from bpy.props import EnumProperty, StringProperty
 from ....blender_data import import_marks
 from ....blender_data.exporting.placements.placement_patch import plan_patch
 from ....blender_data.file_records import FileRecord
-from ....blender_data.importing.import_options import IMPORT_OPTIONS, ImportOptions
+from ....blender_data.importing.import_options import ImportOptions
 from ....blender_data.importing.placements.node_objects import OWNER
 from ....blender_data.importing.placements.placement_models import add_model
 from ....blender_data.property_groups.translation_context import CONTEXT
@@ -20,13 +20,13 @@ from ....io_formats.api import load, scene_of
 from ....io_formats.core.errors import ExportError, MeshferryError
 from ....io_formats.core.messages import Kind, Message, Report, counted, distinct
 from ....io_formats.timbermesh.blueprint import components
-from ....io_formats.timbermesh.blueprint.format import MOD, TIMBERBORN_BLUEPRINT
+from ....io_formats.timbermesh.blueprint.format import TIMBERBORN_BLUEPRINT, ReadOptions
 from ....io_formats.timbermesh.blueprint.links import model_path, placed_model
 from ....io_formats.timbermesh.model.format import TIMBERMESH
 from ...files.session_projects import session_projects
 from ...findings.finding_list import draw_findings
 from ...layouts import IN_OBJECT_MODE, button, draw_rest, path_property, property_column, requires, sidebar_panel
-from ...option_properties import values_for
+from ...option_properties import chosen_options
 from ...preferences import drawn_for
 from ...registration import MenuEntry
 from ...reports import inform, refuse, warn
@@ -114,7 +114,7 @@ class OBJECT_OT_timbermesh_model_add(bpy.types.Operator):
         child = active_child(context)
         collection, record = blueprint_of(child)
         file = Path(bpy.path.abspath(self.filepath))
-        options = ImportOptions.of(values_for(IMPORT_OPTIONS, import_marks.stored_options(collection)))
+        options = chosen_options(ImportOptions, import_marks.stored_options(collection))
         try:
             path = path_in_blueprint(file, collection, record)
             made, messages = add_model(context, child, placed_model(file), components.ORDER, options)
@@ -144,7 +144,7 @@ def path_in_blueprint(file: Path, collection: Any, record: FileRecord) -> str:
     placement = None
     if record.path.is_file():
         placement = scene_of(load(record.path), options, projects=session_projects()).placement
-    return model_path(file, record.path, placement, MOD.text(values_for((MOD,), options)))
+    return model_path(file, record.path, placement, chosen_options(ReadOptions, options).mod)
 
 
 class OBJECT_OT_timbermesh_state_show(bpy.types.Operator):
@@ -223,7 +223,7 @@ def findings_of(collection: Any, record: FileRecord) -> list[Message]:
         if not problem.findings:
             raise
         return [replace(message, kind=Kind.ERROR) for message in problem.findings]
-    options = values_for(TIMBERBORN_BLUEPRINT.import_options, import_marks.stored_options(collection))
+    options = chosen_options(ReadOptions, import_marks.stored_options(collection))
     document = TIMBERBORN_BLUEPRINT.read(plan.patched.data)
     findings = TIMBERBORN_BLUEPRINT.check(document, options, record.path)
     projects = session_projects()

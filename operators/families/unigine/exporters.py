@@ -7,10 +7,10 @@ import bpy
 
 from ....io_formats.api import EncodedFile
 from ....io_formats.core.messages import Text, counted
-from ....io_formats.core.options import Option
+from ....io_formats.core.options import EMBED_ANIMATION, Option
 from ....io_formats.core.scene import Scene
 from ....io_formats.unigine.animation.format import UNIGINE_ANIMATION
-from ....io_formats.unigine.mesh.format import EMBED_ANIMATION, UNIGINE_MESH
+from ....io_formats.unigine.mesh.format import UNIGINE_MESH
 from ....io_formats.unigine.project.project import project_folder
 from ....io_formats.unigine.scene.format import UNIGINE_SCENE
 from ...files.clip_export import ExportClips
@@ -32,7 +32,7 @@ class ExportMesh(ExportObjects):
     bl_description = "Export objects, with armature and shape keys, to meshes of the UNIGINE engine"
     # *Embed Animation* comes first in its section, since it controls whether the others are shown.
     option_table = in_sections(
-        sorted(export_table(UNIGINE_MESH), key=lambda option: option is not EMBED_ANIMATION), MESH_SECTION_ORDER
+        sorted(export_table(UNIGINE_MESH), key=lambda option: option.name != EMBED_ANIMATION), MESH_SECTION_ORDER
     )
 
 

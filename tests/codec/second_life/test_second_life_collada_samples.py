@@ -12,7 +12,8 @@ from load_package import SAMPLES
 from meshferry.io_formats.core.scene import Node, Scene
 from meshferry.io_formats.geometry.transforms import matrix_of_transform
 from meshferry.io_formats.second_life.avatar.joints import world_matrices
-from meshferry.io_formats.second_life.collada import codec, mapping
+from meshferry.io_formats.second_life.collada import codec
+from meshferry.io_formats.second_life.collada.format import SECOND_LIFE_COLLADA
 
 FOLDER = SAMPLES / "collada"
 EXPECTED: dict[str, Any] = json.loads((FOLDER / "expected.json").read_text()) if FOLDER.is_dir() else {}
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.skipif(not EXPECTED, reason="no sample files")
 @functools.cache
 def scene_of(name: str, **options: Any) -> Scene:
     """Return the scene of a sample; tests do not change it."""
-    return mapping.to_scene(codec.read((FOLDER / name).read_bytes()), "file", options)
+    return SECOND_LIFE_COLLADA.to_scene(codec.read((FOLDER / name).read_bytes()), "file", options)
 
 
 def world_of(scene: Scene, node: Node) -> np.ndarray:

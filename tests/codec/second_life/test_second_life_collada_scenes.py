@@ -10,7 +10,7 @@ import pytest
 from meshferry.io_formats.core.scene import Scene
 from meshferry.io_formats.geometry.triangles import fan_corners, with_polygons
 from meshferry.io_formats.geometry.vertices import drop_repeated_corners
-from meshferry.io_formats.second_life.asset import mapping
+from meshferry.io_formats.second_life.asset.format import SECOND_LIFE_MESH
 from meshferry.io_formats.second_life.avatar import joints
 from meshferry.io_formats.second_life.avatar.joints import world_matrices
 from meshferry.io_formats.second_life.collada.document import (
@@ -23,8 +23,8 @@ from meshferry.io_formats.second_life.collada.document import (
     Skin,
     Values,
 )
-from meshferry.io_formats.second_life.collada.mapping import to_scene
-from meshferry.io_formats.second_life.upload_set import mapping as upload_set_mapping
+from meshferry.io_formats.second_life.collada.format import SECOND_LIFE_COLLADA
+from meshferry.io_formats.second_life.upload_set.format import SECOND_LIFE_UPLOAD
 
 BODY = ("mPelvis", "mTorso", "mChest", "mNeck", "mHead", "mShoulderLeft", "mShoulderRight", "mHipLeft", "mHipRight")
 QUAD = np.array(((0, 0, 0), (1, 0, 0), (1, 1, 0), (0, 1, 0)), np.float32)
@@ -98,10 +98,10 @@ def shaped(height: float, *, spine: float = 0.0, scale: float = 1.0) -> dict[str
 
 def stored_positions(scene: Scene) -> list[object]:
     """Return what exports with default options write of joint positions."""
-    asset = [mapping.from_scene(part) for part in mapping.files_of(scene)]
+    asset = [SECOND_LIFE_MESH.from_scene(part) for part in SECOND_LIFE_MESH.files_of(scene)]
     skins = [found.blocks["skin"] for found in asset]
     written = [skin.get("alt_inverse_bind_matrix") for skin in skins] + [skin.get("pelvis_offset") for skin in skins]
-    upload = upload_set_mapping.from_scene(scene)
+    upload = SECOND_LIFE_UPLOAD.from_scene(scene)
     table = joints.table()
     moved = [
         node.name
@@ -118,7 +118,7 @@ def test_a_bind_at_another_height_moves_no_joint(
     height: float, spine: float, scale: float, parts: Sequence[Sequence[str]]
 ) -> None:
     binds = shaped(height, spine=spine, scale=scale)
-    scene = to_scene(rigged(binds, parts), "file")
+    scene = SECOND_LIFE_COLLADA.to_scene(rigged(binds, parts), "file")
     skeleton = scene.skeletons[0]
     heads = {joint.name: world[:3, 3] for joint, world in zip(skeleton.joints, world_matrices(skeleton), strict=True)}
     for joint, bind in binds.items():
@@ -133,7 +133,7 @@ def test_a_bind_at_another_height_moves_no_joint(
 
 def test_nodes_that_move_joints_are_joint_positions() -> None:
     moved = {"mTorso": np.array((0.0, 0.0, 0.2))}
-    scene = to_scene(rigged(shaped(0.1), positions=moved), "file")
+    scene = SECOND_LIFE_COLLADA.to_scene(rigged(shaped(0.1), positions=moved), "file")
     assert scene.nodes[0].skin is not None and scene.nodes[0].skin.joint_positions is not None
     assert stored_positions(scene)
     assert "joint-positions-in-file" in {message.code for message in scene.warnings}
@@ -141,8 +141,8 @@ def test_nodes_that_move_joints_are_joint_positions() -> None:
 
 def test_inverse_binds_with_the_scale_of_a_shape_are_written_again() -> None:
     binds = shaped(0.1, scale=0.9)
-    scene = to_scene(rigged(binds), "file")
-    skin = upload_set_mapping.from_scene(scene).files[0].instances[0].skin
+    scene = SECOND_LIFE_COLLADA.to_scene(rigged(binds), "file")
+    skin = SECOND_LIFE_UPLOAD.from_scene(scene).files[0].instances[0].skin
     assert skin is not None
     for joint, matrix in zip(skin.joint_names, skin.inverse_bind, strict=True):
         assert matrix == pytest.approx(np.linalg.inv(binds[joint]), abs=1e-6)
@@ -155,7 +155,7 @@ def test_polygons_are_fans_and_come_back() -> None:
     shape = geometry(("a", corners[:12], (3, 5, 4)), ("b", (0, 5, 7), (3,)), points=points)
     uvs = np.arange(24, dtype=np.float32).reshape(12, 2)
     shape.groups[0].uvs = [Values(uvs, np.arange(12, dtype=np.int32)[::-1].copy(), stride=2)]
-    mesh = to_scene(static(np.identity(4), shape=shape), "f").nodes[0].mesh
+    mesh = SECOND_LIFE_COLLADA.to_scene(static(np.identity(4), shape=shape), "f").nodes[0].mesh
     assert mesh is not None and mesh.triangle_count == 7
     assert mesh.corner_point.reshape(-1, 3).tolist()[1:4] == [[3, 4, 5], [3, 5, 6], [3, 6, 7]]
     again, sizes = with_polygons(mesh)
@@ -171,7 +171,7 @@ def test_concave_polygons_that_the_viewer_fills_wrongly_are_told(corners: tuple[
     """Seen from the notch, point 3, a chevron is filled rightly; from its neighbour, it is not. With 4 it is a kite."""
     points = np.array(((-1, 0, 0), (0, 1, 0), (1, 0, 0), (0, 0.5, 0), (0, -0.5, 0)), np.float32)
     document = static(np.identity(4), shape=geometry(("a", corners, (4,)), points=points))
-    scene = to_scene(document, "chevron")
+    scene = SECOND_LIFE_COLLADA.to_scene(document, "chevron")
     assert ("concave-polygons" in [message.code for message in scene.warnings]) == is_told
     mesh = scene.nodes[0].mesh
     assert mesh is not None
@@ -184,7 +184,13 @@ def test_concave_polygons_of_many_corners_are_filled_from_another_corner() -> No
     outline = ((0, 0), (2, 0), (2, 1), (1, 1), (1, 2), (0, 2))
     points = np.array([(x, y, 0) for x, y in outline] * 2, np.float32)
     corners = (2, 3, 4, 5, 0, 1, 0, 1, 2, 8, 9, 10, 11, 6, 7)
-    mesh = to_scene(static(np.identity(4), shape=geometry(("a", corners, (6, 3, 6)), points=points)), "f").nodes[0].mesh
+    mesh = (
+        SECOND_LIFE_COLLADA.to_scene(
+            static(np.identity(4), shape=geometry(("a", corners, (6, 3, 6)), points=points)), "f"
+        )
+        .nodes[0]
+        .mesh
+    )
     assert mesh is not None
     sides = np.diff(mesh.points[mesh.corner_point.reshape(-1, 3)], axis=1)[:, :, :2]
     assert np.allclose(np.linalg.det(sides) / 2, (0.5, 1, 1, 0.5, 1, 0.5, 1, 1, 0.5))
@@ -195,7 +201,13 @@ def test_concave_polygons_of_many_corners_are_filled_from_another_corner() -> No
 
 @pytest.mark.parametrize("sizes", [[4], [3], [5, 3], [4, 4, 4], [2, 6], [6, -2, 4]])
 def test_sizes_that_are_not_those_of_the_triangles_do_no_harm(sizes: list[int]) -> None:
-    mesh = to_scene(static(np.identity(4), shape=geometry(("a", (0, 1, 2, 3, 3, 2, 1, 0), (4, 4)))), "f").nodes[0].mesh
+    mesh = (
+        SECOND_LIFE_COLLADA.to_scene(
+            static(np.identity(4), shape=geometry(("a", (0, 1, 2, 3, 3, 2, 1, 0), (4, 4)))), "f"
+        )
+        .nodes[0]
+        .mesh
+    )
     assert mesh is not None
     mesh.polygon_sizes = np.array(sizes, np.int32)
     polygons, found = with_polygons(mesh)
@@ -206,7 +218,9 @@ def test_sizes_that_are_not_those_of_the_triangles_do_no_harm(sizes: list[int]) 
 
 def test_polygons_that_repeat_a_point_become_triangles() -> None:
     shape = geometry(("a", (0, 1, 2, 1, 0, 1, 2, 3, 0, 1, 1, 3), (4, 4, 4)))
-    mesh, dropped = drop_repeated_corners(to_scene(static(np.identity(4), shape=shape), "f").nodes[0].mesh)  # type: ignore[arg-type]
+    mesh, dropped = drop_repeated_corners(
+        SECOND_LIFE_COLLADA.to_scene(static(np.identity(4), shape=shape), "f").nodes[0].mesh
+    )  # type: ignore[arg-type]
     polygons, sizes = with_polygons(mesh)
     assert dropped == 1 and sizes is not None and sizes.tolist() == [3, 3, 4, 3]
     assert polygons.corner_point.tolist() == [0, 1, 2, 0, 2, 1, 0, 1, 2, 3, 0, 1, 3]
@@ -216,7 +230,7 @@ def test_objects_of_one_geometry_share_a_mesh_unless_it_is_sheared() -> None:
     shear = np.identity(4)
     shear[0, 1] = 0.5
     mirrored = np.diag((-2.0, 1.0, 1.0, 1.0))
-    scene = to_scene(static(np.identity(4), moved_by(1, 2, 3), mirrored, shear), "f")
+    scene = SECOND_LIFE_COLLADA.to_scene(static(np.identity(4), moved_by(1, 2, 3), mirrored, shear), "f")
     first, second, third, last = scene.nodes
     assert first.mesh is second.mesh is third.mesh is not last.mesh
     assert (second.translation, third.scale) == ((1, 2, 3), (-2, 1, 1))
@@ -230,7 +244,7 @@ def test_groups_become_empties_only_where_they_hold_several_objects() -> None:
     document.nodes = [Node("outer", -1, moved_by(1, 0, 0)), Node("inner", 0, moved_by(0, 1, 0)), one, two]
     document.nodes += [Node("single", -1, moved_by(0, 0, 5)), three]
     one.parent, two.parent, three.parent = 1, 1, 4
-    scene = to_scene(document, "f")
+    scene = SECOND_LIFE_COLLADA.to_scene(document, "f")
     assert [(node.name, node.parent) for node in scene.nodes] == [("inner", -1), ("n0", 0), ("n1", 0), ("n2", -1)]
     assert scene.nodes[0].translation == (1, 1, 0) and scene.nodes[3].translation == (0, 0, 5)
 
@@ -241,7 +255,7 @@ def test_materials_of_one_name_stay_apart_and_full_bright_shows_the_colour() -> 
     document.materials = [Material("m", (1, 1, 1, 1), 0.9), dark, Material("m.001"), replace(dark)]
     for number, node in enumerate(document.nodes):
         node.instances[0].materials = {"a": number}
-    scene = to_scene(document, "f")
+    scene = SECOND_LIFE_COLLADA.to_scene(document, "f")
     assert [(found.name, found.emission) for found in scene.materials] == [("m", 1.0), ("m.001", 0.0), ("m.001.001", 0)]
     assert [node.mesh and node.mesh.materials[0] for node in scene.nodes] == ["m", "m.001", "m.001.001", "m.001"]
 
@@ -252,12 +266,10 @@ def test_symbols_that_sort_in_another_order_number_the_faces_of_an_upload() -> N
     document = static(np.identity(4), shape=shape)
     document.materials = [Material("Apple"), Material("Pear")]
     document.nodes[0].instances[0].materials = {"z": 0, "a": 1}
-    scene = to_scene(document, "f")
+    scene = SECOND_LIFE_COLLADA.to_scene(document, "f")
     assert scene.nodes[0].mesh is not None and scene.nodes[0].mesh.materials == ["Apple", "Pear"]
-    written = upload_set_mapping.from_scene(scene)
+    written = SECOND_LIFE_UPLOAD.from_scene(scene)
     assert {found.symbol: found.name for found in written.materials} == {"z": "Apple", "a": "Pear"}
     document.nodes[0].instances[0].materials = {"z": 1, "a": 0}
-    assert {found.symbol for found in upload_set_mapping.from_scene(to_scene(document, "f")).materials} == {
-        "Apple",
-        "Pear",
-    }
+    written = SECOND_LIFE_UPLOAD.from_scene(SECOND_LIFE_COLLADA.to_scene(document, "f"))
+    assert {found.symbol for found in written.materials} == {"Apple", "Pear"}

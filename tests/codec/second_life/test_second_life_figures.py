@@ -8,6 +8,7 @@ from meshferry.io_formats.api import load
 from meshferry.io_formats.core.errors import ExportError
 from meshferry.io_formats.second_life.asset import land_impact
 from meshferry.io_formats.second_life.asset.mapping import decode_blocks
+from meshferry.io_formats.second_life.options import ModelWriteOptions
 
 LEVELS = ("high_lod", "medium_lod", "low_lod", "lowest_lod")
 
@@ -55,12 +56,12 @@ def test_an_animated_object_is_fifteen_and_its_parts():
 def test_a_scene_is_weighed_by_its_own_encoding(samples):
     loaded = load(samples / "secondlife" / "elfears_98a6e63e.llmesh")
     scene = loaded.format.to_scene(loaded.document, "ears")
-    (found,) = land_impact.figures_of_scene(scene)
+    (found,) = land_impact.figures_of_scene(scene, ModelWriteOptions())
     assert not found.is_exact
     stored = [loaded.document.stored_sizes[level] for level in LEVELS]
     assert sum(found.sizes) == pytest.approx(sum(stored), rel=0.05)
     scene.as_imported = True
-    exact = land_impact.figures_of_file(loaded.document, scene)
+    exact = land_impact.figures_of_file(loaded.document, scene, ModelWriteOptions())
     assert exact is not None
     assert exact.is_exact
     assert list(exact.sizes) == stored
@@ -81,7 +82,7 @@ def test_a_model_that_was_changed_is_no_more_its_file(samples, change):
         mesh.corner_point, mesh.material_index = mesh.corner_point[3:], mesh.material_index[1:]
     else:
         scene.nodes = [node for node in scene.nodes if node.lod != 2]
-    assert land_impact.figures_of_file(loaded.document, scene) is None
+    assert land_impact.figures_of_file(loaded.document, scene, ModelWriteOptions()) is None
 
 
 def test_what_cannot_be_encoded_has_no_figures(samples):
@@ -89,4 +90,4 @@ def test_what_cannot_be_encoded_has_no_figures(samples):
     scene = loaded.format.to_scene(loaded.document, "ears")
     scene.nodes[0].scale = (0.0, 1.0, 1.0)
     with pytest.raises(ExportError, match="ears"):
-        land_impact.figures_of_scene(scene)
+        land_impact.figures_of_scene(scene, ModelWriteOptions())

@@ -19,6 +19,7 @@ from meshferry.io_formats.second_life.asset import land_impact, mapping, upload_
 from meshferry.io_formats.second_life.bundle.format import SECOND_LIFE_BUNDLE
 from meshferry.io_formats.second_life.models import models
 from meshferry.io_formats.second_life.models.models import models_of
+from meshferry.io_formats.second_life.options import ModelWriteOptions
 from meshferry.io_formats.second_life.request.format import SECOND_LIFE_REQUEST
 from meshferry.io_formats.second_life.upload_set.format import SECOND_LIFE_UPLOAD
 
@@ -199,11 +200,11 @@ def test_flat_objects_of_other_thickness_are_not_one_asset() -> None:
 
 def test_weights_are_computed_from_one_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
     scene = posts()
-    alone = [land_impact.figures_of_scene(fence(post(**place)))[0] for place in PLACES]
+    alone = [land_impact.figures_of_scene(fence(post(**place)), ModelWriteOptions())[0] for place in PLACES]
     encoded: list[str] = []
     prepare = upload_model.prepare
     monkeypatch.setattr(mapping, "prepare", lambda model, *rest: encoded.append(model.name) or prepare(model, *rest))
-    found = land_impact.figures_of_scene(scene)
+    found = land_impact.figures_of_scene(scene, ModelWriteOptions())
     assert encoded == ["post"]
     assert [one.same_mesh_as for one in found] == ["", "post", "post"]
     assert [one.download for one in found] == pytest.approx([one.download for one in alone])

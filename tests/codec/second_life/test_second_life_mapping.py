@@ -17,7 +17,7 @@ from meshferry.io_formats.core.errors import ExportError, FormatError
 from meshferry.io_formats.second_life.asset import mapping
 from meshferry.io_formats.second_life.asset.format import SECOND_LIFE_MESH
 from meshferry.io_formats.second_life.models.models import models_of
-from meshferry.io_formats.second_life.options import LEVELS
+from meshferry.io_formats.second_life.options import LEVELS, ModelWriteOptions
 
 FOLDER = SAMPLES / "secondlife"
 FACTS: dict[str, Any] = (
@@ -254,7 +254,7 @@ def test_a_box_fills_the_unit_cube_and_comes_back_to_its_place() -> None:
         scale=(2.0, 3.0, 4.0),
     )
     mesh = mesh_of(scene.nodes[0])
-    ((built,),) = mapping.assets_of(models_of(scene), scene)
+    ((built,),) = mapping.assets_of(models_of(scene), scene, ModelWriteOptions())
     asset, unit_cube = built.asset, built.unit_cube
     stored = oracle.decode(SECOND_LIFE_MESH.write(asset))
     (face,) = stored.levels["high_lod"]
@@ -286,7 +286,7 @@ def test_slanted_normals_go_through_the_size_of_the_box() -> None:
 def test_a_mirrored_object_is_written_as_it_looks() -> None:
     scene = model(box((0, 0, 0), (4, 2, 1)), scale=(-1.0, 2.0, 1.0), translation=(1.0, 0.0, 0.0))
     mesh = mesh_of(scene.nodes[0])
-    ((built,),) = mapping.assets_of(models_of(scene), scene)
+    ((built,),) = mapping.assets_of(models_of(scene), scene, ModelWriteOptions())
     asset, unit_cube = built.asset, built.unit_cube
     (face,) = oracle.decode(SECOND_LIFE_MESH.write(asset)).levels["high_lod"]
     assert np.linalg.det(unit_cube.transform[:3, :3]) > 0

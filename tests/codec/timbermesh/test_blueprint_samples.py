@@ -13,7 +13,7 @@ from meshferry.io_formats.core.placement import Marker, ModelUse, PlacedNode, Pl
 from meshferry.io_formats.core.scene import Scene
 from meshferry.io_formats.projects import Projects
 from meshferry.io_formats.timbermesh.blueprint import codec
-from meshferry.io_formats.timbermesh.blueprint.format import TIMBERBORN_BLUEPRINT
+from meshferry.io_formats.timbermesh.blueprint.format import TIMBERBORN_BLUEPRINT, ReadOptions
 from meshferry.io_formats.timbermesh.blueprint.mapping import PlacementBuilder, matrices_in_model, placement_builder
 
 SAMPLES = (
@@ -43,7 +43,7 @@ class Read:
         ((path, self.expected),) = [item for item in found.items() if item[0].endswith(f"/{name}.blueprint.json")]
         self.path = folder / path
         self.folder = folder / path.partition("/")[0]
-        self.builder: PlacementBuilder = placement_builder(name, projects, None)
+        self.builder: PlacementBuilder = placement_builder(name, projects, ReadOptions())
         self.scene: Scene = self.builder.build(codec.read(self.path.read_bytes()), self.path)
         assert self.scene.placement is not None
         self.part: PlacementPart = self.scene.placement.parts[0]

@@ -37,7 +37,7 @@ def project(tmp_path: Path) -> Callable[..., Scene]:
         path = data / next(iter(files))
         document = UNIGINE_SCENE.read(path.read_bytes())
         scene = UNIGINE_SCENE.to_scene(document, path.stem, options)
-        mapping.link(document, scene, path, Projects(), options)
+        UNIGINE_SCENE.link(document, scene, path, Projects(), options)
         return scene
 
     return make

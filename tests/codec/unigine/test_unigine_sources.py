@@ -19,6 +19,7 @@ from meshferry.io_formats.geometry.triangles import part_of_slots, with_polygons
 from meshferry.io_formats.projects import Projects
 from meshferry.io_formats.unigine.mesh import checks
 from meshferry.io_formats.unigine.mesh.document import MeshFile
+from meshferry.io_formats.unigine.mesh.format import WriteOptions
 from unigine_projects import asset_meta, guid, write_project
 from unigine_scene_bytes import mesh as placed
 from unigine_scene_bytes import nodes
@@ -253,6 +254,6 @@ def test_only_files_of_its_own_are_replaced(tmp_path: Path) -> None:
     for own, refused in ((frozenset({str(there)}), {other, runtime}), (None, set())):
         document = MeshFile("ms13", own_files=own)
         paths = (there, other, runtime, tmp_path / "new.mesh")
-        found = {path: checks.check_in_context(document, {}, path) for path in paths}
+        found = {path: checks.check_in_context(document, WriteOptions(), path) for path in paths}
         assert {path for path in paths if found[path]} == refused
         assert {message.code for messages in found.values() for message in messages} <= {"source-replaces-mesh"}

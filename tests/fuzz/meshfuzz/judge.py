@@ -197,7 +197,7 @@ class Judge:
         if written is not None and len(written) < _STABLE_UP_TO and len(data) < _STABLE_UP_TO:
             self._written_again(found, data, written, timed)
         rng = random.Random(case.number)
-        reading, writing = chosen(found.import_options, rng), chosen(found.export_options, rng)
+        reading, writing = chosen(found.import_options.table(), rng), chosen(found.export_options.table(), rng)
         scene = room("to_scene", lambda: found.to_scene(document, "Case", reading)) if depth.scene else None
         if scene is not None:
             check_scene(scene)
@@ -241,7 +241,7 @@ class Judge:
         from meshferry.io_formats.core.capabilities import losses
         from meshferry.io_formats.passes.flatten import fit
 
-        options = chosen(other.export_options, rng)
+        options = chosen(other.export_options.table(), rng)
         scene = found.to_scene(document, "Case", reading)  # a new one, as fitting changes it
         if not other.capabilities.meshes:
             scene.nodes = []

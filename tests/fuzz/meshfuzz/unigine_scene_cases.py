@@ -188,6 +188,7 @@ class SelfLinks:
 
 def link(document: Any, data: bytes, options: dict[str, Any]) -> Any:
     """Return the scene of a document whose references lead to its own file."""
+    from meshferry.io_formats.unigine.scene.format import ReadOptions
     from meshferry.io_formats.unigine.scene.mapping import PlacementBuilder
 
-    return PlacementBuilder("case", SelfLinks(data), options).build(document, "case.node")
+    return PlacementBuilder("case", SelfLinks(data), ReadOptions.of(options)).build(document, "case.node")
