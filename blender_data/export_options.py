@@ -34,9 +34,9 @@ _clip_option = partial(
 
 def _ratio(default: float, label: str) -> Any:
     return _level_option(
+        label,
+        f"Triangles of a made {label.lower()} level, as a share of the highest",
         default=default,
-        label=label,
-        description=f"Triangles of a made {label.lower()} level, as a share of the highest",
         minimum=0.0,
         maximum=1.0,
         shown_when=_makes_levels,
@@ -54,17 +54,17 @@ class ExportOptions(Options):
     """The options of all exports."""
 
     use_as_imported: bool = option(
-        default=False,
-        label="Keep as Imported",
-        description="Write what came from a file as it came: nothing is filled in or made, numbers keep the ranges of "
+        "Keep as Imported",
+        "Write what came from a file as it came: nothing is filled in or made, numbers keep the ranges of "
         "the file, and what the checks find is reported without stopping the export",
+        default=False,
         section="File",
         needs=lambda can: can.lod_models,
     )
     merging: str = option(
+        "Nodes",
+        "Which objects become nodes of their own",
         default="AUTO",
-        label="Nodes",
-        description="Which objects become nodes of their own",
         section="Objects",
         choices=(
             Choice(
@@ -80,24 +80,24 @@ class ExportOptions(Options):
         needs=lambda can: can.node_hierarchy and not can.placement,
     )
     use_hidden: bool = option(
-        default=False,
-        label="Hidden Objects",
-        description="Include objects that are hidden with the eye icon. Objects disabled in viewports or in excluded "
+        "Hidden Objects",
+        "Include objects that are hidden with the eye icon. Objects disabled in viewports or in excluded "
         "collections are never included, since Blender does not evaluate them",
+        default=False,
         section="Objects",
     )
     use_instances: bool = option(
-        default=True,
-        label="Instances",
-        description="Make instances (collection instances, Geometry Nodes) real; an instance of a skinned model has "
+        "Instances",
+        "Make instances (collection instances, Geometry Nodes) real; an instance of a skinned model has "
         "its bones and weights where the file holds some",
+        default=True,
         section="Objects",
         needs=lambda can: can.meshes,
     )
     space: str = option(
+        "Origin",
+        "What is at the origin of the file",
         default="TURNED_AND_SCALED",
-        label="Origin",
-        description="What is at the origin of the file",
         section="Objects",
         choices=(
             Choice(
@@ -113,28 +113,25 @@ class ExportOptions(Options):
         needs=lambda can: not can.node_hierarchy and not can.lod_models and can.knows_joint is None,
     )
     use_modifiers: bool = _geometry_option(
-        default=True,
-        label="Apply Modifiers",
-        description="Export objects as they look, with modifiers and shape keys",
+        "Apply Modifiers", "Export objects as they look, with modifiers and shape keys", default=True
     )
     use_shape_keys: bool = _geometry_option(
+        "Shape Keys",
+        "Export shape keys as shapes (morph targets); otherwise the mesh as they make it look",
         default=True,
-        label="Shape Keys",
-        description="Export shape keys as shapes (morph targets); otherwise the mesh as they make it look",
         needs=lambda can: can.shape_keys,
     )
     tolerance: float = _geometry_option(
+        "Tolerance",
+        "Corners of a vertex whose normals differ by no more are stored once, if their UVs and colours are equal",
         default=5e-4,
-        label="Tolerance",
-        description="Corners of a vertex whose normals differ by no more are stored once, "
-        "if their UVs and colours are equal",
         minimum=0.0,
         maximum=0.1,
     )
     missing_levels: str = _level_option(
+        "Missing LODs",
+        "What becomes of levels of detail for which there is no object",
         default="MAKE",
-        label="Missing LODs",
-        description="What becomes of levels of detail for which there is no object",
         choices=(
             Choice("MAKE", "Make", "Made of the next finer one with Blender's Decimate, at the ratios below"),
             Choice("COPY", "Repeat", "The next finer one stands in for them"),
@@ -145,16 +142,16 @@ class ExportOptions(Options):
     low_ratio: float = _ratio(0.15, "Low")
     lowest_ratio: float = _ratio(0.05, "Lowest")
     use_open_borders: bool = _level_option(
-        default=True,
-        label="Keep Open Borders",
-        description="Leave the open edges of a mesh as they are where levels are made, so that necks and wrists do not "
+        "Keep Open Borders",
+        "Leave the open edges of a mesh as they are where levels are made, so that necks and wrists do not "
         "tear where two meshes meet",
+        default=True,
         shown_when=_makes_levels,
     )
     physics_shape: str = option(
+        "Shape",
+        "What others collide with, for objects that say nothing of their own",
         default="AUTO",
-        label="Shape",
-        description="What others collide with, for objects that say nothing of their own",
         section="Physics",
         choices=(
             Choice(
@@ -182,24 +179,24 @@ class ExportOptions(Options):
         needs=lambda can: can.lod_models,
     )
     use_pbr_materials: bool = option(
-        default=True,
-        label="PBR Materials",
-        description="Write a .glb file for each material that a diffuse colour and texture cannot show: a Principled "
+        "PBR Materials",
+        "Write a .glb file for each material that a diffuse colour and texture cannot show: a Principled "
         "BSDF with metal, emission, occlusion, or an image for roughness, normals or alpha",
+        default=True,
         section="File",
         needs=lambda can: can.gltf_materials,
     )
     use_deform_bones_only: bool = option(
+        "Deform Bones Only",
+        "Leave out bones whose Deform is off, unless a bone below them in the hierarchy deforms",
         default=False,
-        label="Deform Bones Only",
-        description="Leave out bones whose Deform is off, unless a bone below them in the hierarchy deforms",
         section="Armature",
         needs=lambda can: can.skeletons and not can.lod_models,
     )
     clips: str = _clip_option(
+        "Clips",
+        "What becomes an animation clip",
         default="ACTIVE",
-        label="Clips",
-        description="What becomes an animation clip",
         choices=(
             Choice(
                 "ACTIVE",
@@ -217,14 +214,14 @@ class ExportOptions(Options):
         shown_when=embeds_animation,
     )
     clip_names: str = _clip_option(
+        "Only Clips",
+        "Names of the clips to export, separated by commas; * and ? stand for any letters. Empty: all",
         default="",
-        label="Only Clips",
-        description="Names of the clips to export, separated by commas; * and ? stand for any letters. Empty: all",
     )
     animated_bones: str = _clip_option(
+        "Bones",
+        "Which bones an animation stores",
         default="ANIMATED",
-        label="Bones",
-        description="Which bones an animation stores",
         choices=(
             Choice("ANIMATED", "Animated Ones", "Bones that have keys, or move by constraints or drivers"),
             Choice("ALL", "All", "Every bone"),
@@ -232,9 +229,9 @@ class ExportOptions(Options):
         needs=lambda can: can.joint_clips and not can.placement,
     )
     animation_kind: str = _clip_option(
+        "Kind",
+        "How movement is stored",
         default="AUTO",
-        label="Kind",
-        description="How movement is stored",
         choices=(
             Choice("AUTO", "Automatic", "Node animation for nodes that move, vertex animation where a mesh deforms"),
             Choice("NODE", "Node Only", "Transforms of nodes; meshes keep their rest shape"),
@@ -243,9 +240,9 @@ class ExportOptions(Options):
         needs=lambda can: can.node_clips and can.vertex_clips,
     )
     loop: str = _clip_option(
+        "Repeat Last Frame",
+        "A looping clip is stored without its last pose where that repeats the first",
         default="AUTO",
-        label="Repeat Last Frame",
-        description="A looping clip is stored without its last pose where that repeats the first",
         choices=(
             Choice("AUTO", "Leave Out if Cyclic", "Left out of actions marked as cyclic"),
             Choice("DROP", "Leave Out", "Left out of every clip whose last pose equals its first"),
@@ -254,9 +251,9 @@ class ExportOptions(Options):
         needs=lambda can: can.clips and not can.keyed_clips and not can.placement,
     )
     frame_rate: float = _clip_option(
+        "Frame Rate",
+        "Frames a second in the file; 0: the rate that an imported action had, the scene's for others",
         default=0.0,
-        label="Frame Rate",
-        description="Frames a second in the file; 0: the rate that an imported action had, the scene's for others",
         minimum=0.0,
         maximum=1000.0,
         automatic_rate="ACTION",

@@ -36,12 +36,7 @@ class ReadOptions(Options):
     """The options for reading."""
 
     toy_scale: float = option(
-        default=1.0,
-        label="Scale",
-        description="Factor for coordinates",
-        minimum=0.001,
-        maximum=1000.0,
-        section="Objects",
+        "Scale", "Factor for coordinates", default=1.0, minimum=0.001, maximum=1000.0, section="Objects"
     )
 
 

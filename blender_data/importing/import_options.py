@@ -41,10 +41,10 @@ class ImportOptions(Options):
     """The options of all imports."""
 
     normals: str = option(
+        "Normals",
+        "How the file's normals become Blender's custom normals",
         default="AUTO",
         headless_default="EXACT",
-        label="Normals",
-        description="How the file's normals become Blender's custom normals",
         section="Geometry",
         choices=(
             Choice("AUTO", "Automatic", "Editable for objects up to 200,000 corners, exact for larger ones"),
@@ -64,25 +64,25 @@ class ImportOptions(Options):
         needs=lambda can: can.meshes,
     )
     use_weld: bool = option(
+        "Weld Vertices",
+        "Join vertices that the file splits along UV seams and sharp edges, so that the mesh can be edited "
+        "as one; normals, UVs and colours stay on the corners",
         default=True,
         headless_default=False,
-        label="Weld Vertices",
-        description="Join vertices that the file splits along UV seams and sharp edges, so that the mesh can be edited "
-        "as one; normals, UVs and colours stay on the corners",
         section="Geometry",
         needs=lambda can: can.splits_vertices,
     )
     use_shape_keys: bool = option(
+        "Shape Keys",
+        "Make shape keys of the file's shapes (morph targets)",
         default=True,
-        label="Shape Keys",
-        description="Make shape keys of the file's shapes (morph targets)",
         section="Geometry",
         needs=lambda can: can.shape_keys,
     )
     armature: str = option(
+        "Target Armature",
+        "Which armature the bones and animations of a file go to",
         default="AUTO",
-        label="Target Armature",
-        description="Which armature the bones and animations of a file go to",
         section="Armature",
         choices=(
             Choice(
@@ -99,9 +99,9 @@ class ImportOptions(Options):
         needs=lambda can: can.skeletons,
     )
     bone_direction: str = option(
+        "Bone Direction",
+        "Where bones point; joints of a file have a place and axes, but no tail",
         default="FILE",
-        label="Bone Direction",
-        description="Where bones point; joints of a file have a place and axes, but no tail",
         section="Armature",
         choices=(
             Choice("FILE", "As in the File", "Along the Y axis of their joints"),
@@ -113,24 +113,24 @@ class ImportOptions(Options):
         needs=lambda can: can.skeletons,
     )
     use_joint_animation: bool = option(
+        "Bones",
+        "Make actions of the animations of bones",
         default=True,
-        label="Bones",
-        description="Make actions of the animations of bones",
         section="Animation",
         shown_when=core_options.imports_bones,
         needs=lambda can: can.joint_clips,
     )
     use_node_animation: bool = option(
+        "Objects",
+        "Make actions of the animations of objects",
         default=True,
-        label="Objects",
-        description="Make actions of the animations of objects",
         section="Animation",
         needs=lambda can: can.node_clips,
     )
     vertex_animation: str = option(
+        "Vertices",
+        "What a vertex animation becomes",
         default="SHAPE_KEYS",
-        label="Vertices",
-        description="What a vertex animation becomes",
         section="Animation",
         choices=(
             Choice("SHAPE_KEYS", "Shape Keys", "One shape key a frame, played by an action; can be edited"),
@@ -146,35 +146,31 @@ class ImportOptions(Options):
         needs=lambda can: can.vertex_clips,
     )
     frame_start: int = _clip_option(
-        default=1,
-        label="First Frame",
-        description="Frame of the scene at which animations begin",
-        minimum=-1_000_000,
-        maximum=1_000_000,
+        "First Frame", "Frame of the scene at which animations begin", default=1, minimum=-1_000_000, maximum=1_000_000
     )
     use_file_frame_rate: bool = _clip_option(
-        default=False,
-        label="Set Frame Rate",
-        description="Set the frame rate and the frame range of the scene to those of the first animation. Otherwise "
+        "Set Frame Rate",
+        "Set the frame rate and the frame range of the scene to those of the first animation. Otherwise "
         "keys are placed so that the animation keeps its speed at the scene's own rate, and the range covers it if "
         "the scene plays nothing else",
+        default=False,
     )
     use_existing_materials: bool = _material_option(
-        default=True,
-        label="Use Existing",
-        description="Use a material of this .blend that already has the right name, or the same GUID in its project, "
+        "Use Existing",
+        "Use a material of this .blend that already has the right name, or the same GUID in its project, "
         "instead of making another",
+        default=True,
     )
     material_library: str = _material_option(
+        "Library",
+        "A .blend file from which materials of the same names are linked; the rest are made new",
         default="",
-        label="Library",
-        description="A .blend file from which materials of the same names are linked; the rest are made new",
         is_path=True,
     )
     project_textures: str = _project_option(
+        "Textures",
+        "Where the images of a project's or an archive's textures are stored",
         default="PACK",
-        label="Textures",
-        description="Where the images of a project's or an archive's textures are stored",
         choices=(
             Choice("PACK", "Packed", "Inside the .blend file, which then needs no other file"),
             Choice(
@@ -187,18 +183,17 @@ class ImportOptions(Options):
         ),
     )
     use_ambient_occlusion: bool = option(
-        default=False,
-        label="Ambient Occlusion",
-        description="Multiply the ambient occlusion of a project's materials onto their color. Otherwise its image "
+        "Ambient Occlusion",
+        "Multiply the ambient occlusion of a project's materials onto their color. Otherwise its image "
         "stays unconnected, since Blender computes occlusion itself",
+        default=False,
         section="Materials",
         needs=lambda can: can.ambient_occlusion,
     )
     use_backface_culling: bool = _project_option(
+        "Backface Culling",
+        "Hide the backs of faces with one-sided materials in EEVEE and in the viewport, as the target program does",
         default=True,
-        label="Backface Culling",
-        description="Hide the backs of faces with one-sided materials in EEVEE and in the viewport, as the target "
-        "program does",
     )
 
 

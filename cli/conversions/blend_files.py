@@ -46,17 +46,12 @@ if TYPE_CHECKING:
 class BlendOptions(Options):
     """The options of .blend files."""
 
-    use_compressed_blend: bool = option(
-        default=False,
-        label="Compress",
-        description="Write a compressed .blend file",
-        section="File",
-    )
+    use_compressed_blend: bool = option("Compress", "Write a compressed .blend file", default=False, section="File")
     use_assets: bool = option(
-        default=False,
-        label="Assets",
-        description="Mark the collection of each file as an asset, with tags for its format and program. A batch adds "
+        "Assets",
+        "Mark the collection of each file as an asset, with tags for its format and program. A batch adds "
         "previews, and a catalog for each folder",
+        default=False,
         section="File",
     )
 

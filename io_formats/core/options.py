@@ -71,10 +71,14 @@ class Option:
         return self.headless_default if headless and self.headless_default is not None else self.default
 
 
-def option(shared: Option | None = None, **declared: Any) -> Any:
-    """Declare a field of :class:`Options`: a shared option, or the arguments of :class:`Option` except the name."""
-    made = shared or Option("", **declared)
-    return field(default=made.default_for(headless=True), metadata={"option": made})
+def option(label: str, description: str, **declared: Any) -> Any:
+    """Declare a field of :class:`Options`; the arguments are those of :class:`Option` except the name."""
+    return shared(Option("", label=label, description=description, **declared))
+
+
+def shared(declared: Option) -> Any:
+    """Declare a field of :class:`Options` as an option that several classes have."""
+    return field(default=declared.default_for(headless=True), metadata={"option": declared})
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..core.capabilities import Capabilities
 from ..core.format import Family, FileFormat, modules_of
 from ..core.messages import Text
-from ..core.options import IMPORT_CHOICES, MESH_FILES, Choice, Option, Options, option
+from ..core.options import IMPORT_CHOICES, MESH_FILES, Choice, Option, Options, option, shared
 from ..core.recognition import Match, NearMiss
 from . import document
 from .document import MOST, Header, Variant
@@ -32,18 +32,18 @@ AXES = Option(
 class ReadOptions(Options):
     """The options for reading meshes."""
 
-    axes: str = option(AXES)
+    axes: str = shared(AXES)
 
 
 @dataclass(frozen=True)
 class WriteOptions(Options):
     """The options for writing meshes."""
 
-    mesh_files: str = option(MESH_FILES)
+    mesh_files: str = shared(MESH_FILES)
     large_meshes: str = option(
+        "Too Large",
+        "What to do with a mesh of more vertices or triangles than one file holds",
         default="REFUSE",
-        label="Too Large",
-        description="What to do with a mesh of more vertices or triangles than one file holds",
         section="File",
         choices=(
             Choice("REFUSE", "Refuse", "Write up to 65,535 vertices and triangles, with a warning above 64,000"),
@@ -55,21 +55,13 @@ class WriteOptions(Options):
         ),
     )
     use_stored_normals: bool = option(
-        default=True,
-        label="Normals",
-        description="Write normals, 8 bits for each axis",
-        section="Geometry",
+        "Normals", "Write normals, 8 bits for each axis", default=True, section="Geometry"
     )
-    use_stored_uvs: bool = option(
-        default=True,
-        label="UV Map",
-        description="Write the first UV map",
-        section="Geometry",
-    )
+    use_stored_uvs: bool = option("UV Map", "Write the first UV map", default=True, section="Geometry")
     mesh_tangents: str = option(
+        "Tangents",
+        "Whether to write tangents for normal maps, computed by MikkTSpace from the first UV map",
         default="AUTO",
-        label="Tangents",
-        description="Whether to write tangents for normal maps, computed by MikkTSpace from the first UV map",
         section="Geometry",
         choices=(
             Choice("AUTO", "As in the File", "If the mesh was imported from a file with tangents"),
@@ -77,8 +69,8 @@ class WriteOptions(Options):
             Choice("NEVER", "Never", "Unity can compute them"),
         ),
     )
-    use_import_choices: bool = option(IMPORT_CHOICES)
-    axes: str = option(AXES)
+    use_import_choices: bool = shared(IMPORT_CHOICES)
+    axes: str = shared(AXES)
 
 
 MESH_SERIALIZER = FileFormat(

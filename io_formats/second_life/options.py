@@ -19,6 +19,7 @@ from ..core.options import (
     imports_bones,
     imports_new_bones,
     option,
+    shared,
 )
 
 
@@ -77,16 +78,16 @@ class ModelReadOptions(Options):
     """The options for reading assets and bundles."""
 
     assumed_size: float = option(
-        default=1.0,
-        label="Assumed Size",
-        description="Size along each axis, in metres, of a mesh whose asset does not state it: assets store meshes "
+        "Assumed Size",
+        "Size along each axis, in metres, of a mesh whose asset does not state it: assets store meshes "
         "scaled to a unit cube, and the size belongs to the object in world",
+        default=1.0,
         section="Objects",
         minimum=0.001,
         maximum=256.0,
     )
-    skeleton_joints: str = option(JOINTS)
-    skeleton_rest: str = option(REST)
+    skeleton_joints: str = shared(JOINTS)
+    skeleton_rest: str = shared(REST)
 
 
 @dataclass(frozen=True)
@@ -94,9 +95,9 @@ class ModelWriteOptions(Options):
     """The options for writing models, which all formats of models share."""
 
     many_materials: str = option(
+        "Over 8 Materials",
+        "A mesh in Second Life has at most 8 faces",
         default="SPLIT",
-        label="Over 8 Materials",
-        description="A mesh in Second Life has at most 8 faces",
         section="File",
         choices=(
             Choice("SPLIT", "Split", "Into several objects of 8 materials each, as the viewer does"),
@@ -104,9 +105,9 @@ class ModelWriteOptions(Options):
         ),
     )
     joint_positions: str = option(
+        "Joint Positions",
+        "Whether the file stores joint positions, which move the avatar's joints to the armature's",
         default="AUTO",
-        label="Joint Positions",
-        description="Whether the file stores joint positions, which move the avatar's joints to the armature's",
         section="Armature",
         choices=(
             Choice(
@@ -123,9 +124,9 @@ class ModelWriteOptions(Options):
         shown_when=completes_models,
     )
     use_lock_scale: bool = option(
+        "Lock Scale",
+        "Body shape sliders do not scale joints that the file moves",
         default=False,
-        label="Lock Scale",
-        description="Body shape sliders do not scale joints that the file moves",
         section="Armature",
         shown_when=_moves_joints,
     )

@@ -21,9 +21,9 @@ class WriteOptions(Options):
     """The options for writing animations."""
 
     animation_priority: str = option(
+        "Priority",
+        "Which animation moves a joint if several play: the one of the highest priority",
         default="ACTION",
-        label="Priority",
-        description="Which animation moves a joint if several play: the one of the highest priority",
         section="Animation",
         choices=(
             Choice("ACTION", "As in the Action", "The priority stored with the action; 3 if it has none"),
@@ -44,24 +44,21 @@ class WriteOptions(Options):
         ),
     )
     use_positions: bool = option(
-        default=False,
-        label="Positions",
-        description="Also store positions of joints other than the pelvis. They deform avatars whose bodies have joint "
+        "Positions",
+        "Also store positions of joints other than the pelvis. They deform avatars whose bodies have joint "
         "positions of their own, even after the animation has stopped",
+        default=False,
         section="Animation",
     )
     use_avatar_proportions: bool = option(
-        default=True,
-        label="Fit Pelvis",
-        description="Scale the movement of the pelvis by the length of the legs, so that the feet of the standard "
+        "Fit Pelvis",
+        "Scale the movement of the pelvis by the length of the legs, so that the feet of the standard "
         "avatar stay on the ground",
+        default=True,
         section="Animation",
     )
     use_key_reduction: bool = option(
-        default=True,
-        label="Reduce Keys",
-        description="Leave out keys that follow from others within 0.1° and 1 mm",
-        section="Animation",
+        "Reduce Keys", "Leave out keys that follow from others within 0.1° and 1 mm", default=True, section="Animation"
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from ...core.capabilities import ANY_NUMBER
 from ...core.format import FileFormat, modules_of
-from ...core.options import FILES_AS_LEVELS, PARTNER_FILES, Options, option
+from ...core.options import FILES_AS_LEVELS, PARTNER_FILES, Options, option, shared
 from ...core.recognition import Match, NearMiss, has_root
 from ...passes.lod_names import FILE_SUFFIXES
 from ..options import _CAPABILITIES, JOINTS, REST
@@ -17,16 +17,15 @@ class ReadOptions(Options):
     """The options for reading Collada files."""
 
     use_unit_and_axis: bool = option(
+        "Apply Unit and Axis",
+        "Apply the unit and the up axis of the file to the vertices; if off, objects are scaled and rotated",
         default=True,
-        label="Apply Unit and Axis",
-        description="Apply the unit and the up axis of the file to the vertices; if off, objects are scaled and "
-        "rotated",
         section="Objects",
     )
-    skeleton_joints: str = option(JOINTS)
-    skeleton_rest: str = option(REST)
-    use_partner_files: bool = option(PARTNER_FILES)
-    use_files_as_levels: bool = option(FILES_AS_LEVELS)
+    skeleton_joints: str = shared(JOINTS)
+    skeleton_rest: str = shared(REST)
+    use_partner_files: bool = shared(PARTNER_FILES)
+    use_files_as_levels: bool = shared(FILES_AS_LEVELS)
 
 
 _ZIP = b"PK\x03\x04"

@@ -21,31 +21,22 @@ class ReadOptions(Options):
     """The options for reading archives."""
 
     region: str = _option(
+        "Only Region",
+        "Name of the only region to import from an archive that holds several. Empty: all regions, each at its place",
         default="",
-        label="Only Region",
-        description="Name of the only region to import from an archive that holds several. Empty: all regions, each at "
-        "its place",
     )
     only_names: str = _option(
-        default="",
-        label="Only Objects",
-        description="Only objects whose name matches this pattern, such as 'barn*', in which * stands for any text and "
+        "Only Objects",
+        "Only objects whose name matches this pattern, such as 'barn*', in which * stands for any text and "
         "? for a character; case is ignored. Empty: all objects",
+        default="",
     )
     use_ground: bool = _option(
-        default=True,
-        label="Ground",
-        description="Make a mesh of the ground of a region, with the mixture of its textures",
+        "Ground", "Make a mesh of the ground of a region, with the mixture of its textures", default=True
     )
-    use_water: bool = _option(
-        default=True,
-        label="Water",
-        description="Make a plane at the height of the water of a region",
-    )
+    use_water: bool = _option("Water", "Make a plane at the height of the water of a region", default=True)
     use_region_lights: bool = _option(
-        default=True,
-        label="Lights",
-        description="Make lights of the parts that shine; their brightness is approximate",
+        "Lights", "Make lights of the parts that shine; their brightness is approximate", default=True
     )
 
 

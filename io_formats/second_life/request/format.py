@@ -14,9 +14,9 @@ class _ServerOptions(Options):
     """The options that dialogs show before those of all models."""
 
     server: str = option(
+        "Server",
+        "The server that takes the upload, since released servers of OpenSim misread some requests",
         default="SECOND_LIFE",
-        label="Server",
-        description="The server that takes the upload, since released servers of OpenSim misread some requests",
         section="File",
         choices=(
             Choice("SECOND_LIFE", "Second Life", "Equal objects share a mesh. The active object is the root"),

@@ -16,10 +16,10 @@ class WriteOptions(Options):
     """The options for writing shapes."""
 
     use_as_others_see: bool = option(
-        default=False,
-        label="As Others See It",
-        description="Round the values down to the 256 steps in which viewers send them to others, so that the shape is "
+        "As Others See It",
+        "Round the values down to the 256 steps in which viewers send them to others, so that the shape is "
         "as all but its owner see it. Joints move by up to 3 mm",
+        default=False,
         section="Shape",
     )
 

@@ -14,16 +14,16 @@ class WriteOptions(ModelWriteOptions):
     """The options for writing upload sets."""
 
     use_textures: bool = option(
+        "Copy Textures",
+        "Copy the textures of the materials beside the files; packed ones are saved",
         default=True,
-        label="Copy Textures",
-        description="Copy the textures of the materials beside the files; packed ones are saved",
         section="File",
     )
     use_keep_level_size: bool = option(
-        default=True,
-        label="Keep Size of Levels",
-        description="Lower levels that are smaller than the highest get small triangles where they end too early, "
+        "Keep Size of Levels",
+        "Lower levels that are smaller than the highest get small triangles where they end too early, "
         "because the viewer would stretch them to the size of the highest",
+        default=True,
         section="Levels of Detail",
     )
 

@@ -10,7 +10,7 @@ from ...core.capabilities import Capabilities
 from ...core.errors import MeshferryError
 from ...core.format import FileFormat, modules_of
 from ...core.messages import Text
-from ...core.options import Options, option
+from ...core.options import Options, option, shared
 from ...core.recognition import Match, NearMiss
 from ..model.format import GAME
 
@@ -26,15 +26,15 @@ class ReadOptions(Options):
     """The options for reading blueprints."""
 
     mod: str = option(
+        "Mod Folder",
+        "Folder of the Timberborn mod for blueprints without a manifest.json above them",
         default="",
-        label="Mod Folder",
-        description="Folder of the Timberborn mod for blueprints without a manifest.json above them",
         section="Preferences",
         is_path=True,
         preference="timberborn_mod",
         probe=_require_folder,
     )
-    game: str = option(GAME)
+    game: str = shared(GAME)
 
 
 _START = re.compile(rb"(?:\xef\xbb\xbf)?+(?:\s|//[^\n]*+|/\*.*?\*/)*+\{", re.DOTALL)

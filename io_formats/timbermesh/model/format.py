@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ...core.capabilities import Capabilities
 from ...core.format import FileFormat, modules_of
-from ...core.options import Choice, Option, Options, option
+from ...core.options import Choice, Option, Options, option, shared
 from ...core.recognition import Match, is_unity_asset
 from . import container
 
@@ -35,9 +35,9 @@ class WriteOptions(Options):
     """The options for writing models."""
 
     compression: str = option(
+        "Compression",
+        "Compression level; the game loads all of them",
         default="BALANCED",
-        label="Compression",
-        description="Compression level; the game loads all of them",
         section="File",
         choices=(
             Choice("FAST", "Fast", "Largest file"),
@@ -46,20 +46,20 @@ class WriteOptions(Options):
         ),
     )
     use_strip_suffixes: bool = option(
+        "Strip .001",
+        "Remove Blender's number suffixes from material names; the game looks for the exact name",
         default=False,
-        label="Strip .001",
-        description="Remove Blender's number suffixes from material names; the game looks for the exact name",
         section="File",
     )
     use_blender_names: bool = option(
-        default=False,
-        label="Blender Names",
-        description="Write material names such as Material and Wood.001 as they are, with a warning. "
+        "Blender Names",
+        "Write material names such as Material and Wood.001 as they are, with a warning. "
         "Otherwise the export fails, because the game does not load such a model. "
         "Names that came so from the imported file are always written, with a warning",
+        default=False,
         section="File",
     )
-    game: str = option(GAME)
+    game: str = shared(GAME)
 
 
 TIMBERMESH = FileFormat(

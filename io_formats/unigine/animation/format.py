@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ...core.capabilities import Capabilities
 from ...core.format import FileFormat, modules_of
-from ...core.options import IMPORT_CHOICES, Choice, Options, option
+from ...core.options import IMPORT_CHOICES, Choice, Options, option, shared
 from ...core.recognition import Match, NearMiss
 from ..options import ANIMATION_RATE, TURN, sniff_version
 
@@ -15,8 +15,8 @@ from ..options import ANIMATION_RATE, TURN, sniff_version
 class ReadOptions(Options):
     """The options for reading animations."""
 
-    use_turn: bool = option(TURN)
-    assumed_frame_rate: float = option(ANIMATION_RATE)
+    use_turn: bool = shared(TURN)
+    assumed_frame_rate: float = shared(ANIMATION_RATE)
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,9 @@ class WriteOptions(Options):
     """The options for writing animations."""
 
     animation_version: str = option(
+        "Version",
+        "Version of the file. Each SDK reads its own and older ones",
         default="AN11",
-        label="Version",
-        description="Version of the file. Each SDK reads its own and older ones",
         section="File",
         choices=(
             Choice("AN11", "an11: SDK 2.19, 2.20", "Full precision; no frame rate"),
@@ -36,8 +36,8 @@ class WriteOptions(Options):
             Choice("AN10", "an10: SDK 2.0 to 2.18", "Rounded to 16 bits; no frame rate"),
         ),
     )
-    use_import_choices: bool = option(IMPORT_CHOICES)
-    use_turn: bool = option(TURN)
+    use_import_choices: bool = shared(IMPORT_CHOICES)
+    use_turn: bool = shared(TURN)
 
 
 VERSIONS = ("an10", "an11", "an12", "an13")

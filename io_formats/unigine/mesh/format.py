@@ -8,7 +8,7 @@ from typing import Any
 
 from ...core.capabilities import Capabilities
 from ...core.format import FileFormat, modules_of
-from ...core.options import IMPORT_CHOICES, MESH_FILES, Choice, Options, embeds_animation, option
+from ...core.options import IMPORT_CHOICES, MESH_FILES, Choice, Options, embeds_animation, option, shared
 from ...core.recognition import Match, NearMiss
 from ..options import ANIMATION_RATE, PROJECT_FOLDER, PROJECT_MATERIALS, TURN, sniff_version
 
@@ -38,23 +38,23 @@ class ReadOptions(Options):
     """The options for reading meshes."""
 
     use_surface_name: bool = option(
-        default=False,
-        label="Name from Surface",
-        description="Name the object after its first surface instead of the file: projects keep their meshes in files "
+        "Name from Surface",
+        "Name the object after its first surface instead of the file: projects keep their meshes in files "
         "named by numbers",
+        default=False,
         section="Objects",
     )
     use_lod_objects: bool = option(
-        default=False,
-        label="One Object per LOD",
-        description="Make an object of the surfaces of each level of detail (_lod_0, _lod_1 …), in a collection for "
+        "One Object per LOD",
+        "Make an object of the surfaces of each level of detail (_lod_0, _lod_1 …), in a collection for "
         "each level, instead of one object with all of them. Exporting the finest one writes them back into one file",
+        default=False,
         section="Objects",
     )
-    use_turn: bool = option(TURN)
-    assumed_frame_rate: float = option(ANIMATION_RATE)
-    use_project_materials: bool = option(PROJECT_MATERIALS)
-    project: str = option(PROJECT_FOLDER)
+    use_turn: bool = shared(TURN)
+    assumed_frame_rate: float = shared(ANIMATION_RATE)
+    use_project_materials: bool = shared(PROJECT_MATERIALS)
+    project: str = shared(PROJECT_FOLDER)
 
 
 @dataclass(frozen=True)
@@ -62,10 +62,10 @@ class WriteOptions(Options):
     """The options for writing meshes."""
 
     mesh_version: str = option(
-        default="MS13",
-        label="Version",
-        description="Version of the file. Each SDK reads its own and older ones; whether 2.20 and 2.21 load ms13 "
+        "Version",
+        "Version of the file. Each SDK reads its own and older ones; whether 2.20 and 2.21 load ms13 "
         "without an upgrade of the project is not known",
+        default="MS13",
         section="File",
         choices=(
             Choice("MS13", "ms13: SDK 2.19", "The most complete version without compression"),
@@ -77,13 +77,13 @@ class WriteOptions(Options):
             Choice("MR02", "mr02: Frustum, 2003", "Triangles, normals and one UV map, nothing else"),
         ),
     )
-    mesh_files: str = option(MESH_FILES)
-    use_import_choices: bool = option(IMPORT_CHOICES)
-    use_turn: bool = option(TURN)
+    mesh_files: str = shared(MESH_FILES)
+    use_import_choices: bool = shared(IMPORT_CHOICES)
+    use_turn: bool = shared(TURN)
     use_embedded_animation: bool = option(
+        "Animations Inside",
+        "Write the animations into the mesh file; only ms10, ms11 and ms12 can hold them",
         default=False,
-        label="Animations Inside",
-        description="Write the animations into the mesh file; only ms10, ms11 and ms12 can hold them",
         section="Animation",
         note="Choose version ms10, ms11 or ms12",
         noted_when=_has_no_place_for_animation,

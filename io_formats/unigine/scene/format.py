@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 
 from ...core.format import FileFormat, modules_of
-from ...core.options import Choice, Options, option
+from ...core.options import Choice, Options, option, shared
 from ...core.recognition import Match
 from ..mesh import format as mesh_format
 from ..options import PROJECT_FOLDER, PROJECT_MATERIALS
@@ -17,33 +17,30 @@ class ReadOptions(Options):
     """The options for reading scenes."""
 
     use_lights: bool = option(
+        "Lights",
+        "Make lights of the scene's lights; their brightness cannot be converted exactly",
         default=False,
-        label="Lights",
-        description="Make lights of the scene's lights; their brightness cannot be converted exactly",
         section="Objects",
     )
     use_cameras: bool = option(
-        default=False,
-        label="Cameras",
-        description="Make cameras of the scene's players and cameras",
-        section="Objects",
+        "Cameras", "Make cameras of the scene's players and cameras", default=False, section="Objects"
     )
     use_coarser_levels: bool = option(
-        default=False,
-        label="Lower LODs of Scenes",
-        description="Also import the surfaces that are shown from a distance, as hidden objects in a collection for "
+        "Lower LODs of Scenes",
+        "Also import the surfaces that are shown from a distance, as hidden objects in a collection for "
         "each level of detail",
+        default=False,
         section="Objects",
     )
     use_source_files: bool = option(
-        default=True,
-        label="Source Files",
-        description="Where the engine's own mesh is missing, take the mesh from the FBX file that it was made from, "
+        "Source Files",
+        "Where the engine's own mesh is missing, take the mesh from the FBX file that it was made from, "
         "with Blender's importer",
+        default=True,
         section="Objects",
     )
-    use_project_materials: bool = option(PROJECT_MATERIALS)
-    project: str = option(PROJECT_FOLDER)
+    use_project_materials: bool = shared(PROJECT_MATERIALS)
+    project: str = shared(PROJECT_FOLDER)
 
 
 @dataclass(frozen=True)
@@ -51,10 +48,9 @@ class WriteOptions(Options):
     """The options for writing scenes."""
 
     sdk_version: str = option(
+        "Version",
+        "Version of the SDK that a new file is for, if it is not in a UNIGINE project, whose version it gets",
         default="2.19.0.3",
-        label="Version",
-        description="Version of the SDK that a new file is for, if it is not in a UNIGINE project, whose version it "
-        "gets",
         section="File",
         choices=(
             Choice("2.21.0.0", "SDK 2.21", "Meshes become ms15, or ms14 with bones or shape keys"),
@@ -65,10 +61,7 @@ class WriteOptions(Options):
         ),
     )
     use_collision: bool = option(
-        default=False,
-        label="Collision",
-        description="Let new surfaces take part in collisions",
-        section="Objects",
+        "Collision", "Let new surfaces take part in collisions", default=False, section="Objects"
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ...core.capabilities import Capabilities
 from ...core.format import FileFormat, modules_of
-from ...core.options import IMPORT_CHOICES, Options, option
+from ...core.options import IMPORT_CHOICES, Options, shared
 from ...core.recognition import Match, NearMiss
 from ..options import TURN, sniff_version
 
@@ -15,15 +15,15 @@ from ..options import TURN, sniff_version
 class ReadOptions(Options):
     """The options for reading skeletons."""
 
-    use_turn: bool = option(TURN)
+    use_turn: bool = shared(TURN)
 
 
 @dataclass(frozen=True)
 class WriteOptions(Options):
     """The options for writing skeletons."""
 
-    use_import_choices: bool = option(IMPORT_CHOICES)
-    use_turn: bool = option(TURN)
+    use_import_choices: bool = shared(IMPORT_CHOICES)
+    use_turn: bool = shared(TURN)
 
 
 UNIGINE_SKELETON = FileFormat(
