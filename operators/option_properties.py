@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import bpy
-from bpy.props import BoolProperty, EnumProperty, FloatProperty, IntProperty, StringProperty
 
 from ..blender_data.animation.clip_sources import scene_rate
 from ..blender_data.armature_modifiers import armature_of
 from ..blender_data.export_options import EXPORT_OPTIONS, ExportOptions
 from ..blender_data.importing.import_options import IMPORT_OPTIONS
+from ..blender_data.property_groups.declarations import property_of
 from ..blender_data.property_groups.translation_context import CONTEXT
 from ..io_formats.core.format import Format
 from ..io_formats.core.options import IMPORT_CHOICES, Option, Options, applicable, resolve
@@ -80,35 +80,6 @@ def preferred_import_values() -> dict[str, Any]:
 def to_export_options(values: Values) -> ExportOptions:
     """Return the general export options; see :func:`chosen_options`."""
     return chosen_options(ExportOptions, values)
-
-
-def property_of(option: Option) -> Any:
-    """Return the Blender property declaration of one option."""
-    about = {"name": option.label, "description": option.description}
-    if option.choices:
-        items = [(choice.key, choice.label, choice.description) for choice in option.choices]
-        return EnumProperty(items=items, default=str(option.default), **about)
-    if isinstance(option.default, bool):
-        return BoolProperty(default=option.default, **about)
-    if isinstance(option.default, int):
-        return IntProperty(default=option.default, **_limits(option, int), **about)
-    if isinstance(option.default, float):
-        precision = 5 if 0 < option.default < 0.01 else 2
-        return FloatProperty(default=option.default, precision=precision, **_limits(option, float), **about)
-    if option.is_path:
-        # FILE_PATH would add a button for a second file browser, which cannot open within the first.
-        suggest = {"search": _known_libraries, "search_options": {"SUGGESTION"}}
-        return StringProperty(default=str(option.default), **suggest, **about)
-    return StringProperty(default=str(option.default), **about)
-
-
-def _known_libraries(_owner: Any, _context: bpy.types.Context, _text: str) -> list[str]:
-    return [library.filepath for library in bpy.data.libraries]
-
-
-def _limits(option: Option, kind: type[int] | type[float]) -> dict[str, Any]:
-    limits = {"min": option.minimum, "max": option.maximum}
-    return {name: kind(value) for name, value in limits.items() if value is not None}
 
 
 def with_options(*tables: Iterable[Option]) -> Callable[[type], type]:

@@ -1,149 +1,105 @@
 """Properties of materials, images, actions, collections and meshes."""
 
 import bpy
-from bpy.props import (
-    BoolProperty,
-    CollectionProperty,
-    EnumProperty,
-    FloatProperty,
-    FloatVectorProperty,
-    IntProperty,
-    PointerProperty,
-    StringProperty,
-)
 
 from ..export_options import MERGING
+from .declarations import collection, flag, integer, number, numbers, pointer, property_of, text
 from .object_properties import MeshferryFile, NamedInFile
 
 
 class MeshferryFileProperty(bpy.types.PropertyGroup):
     """A value of the file without a counterpart in Blender, which is shown to the user."""
 
-    name: StringProperty(name="Name", description="Name of the value")
-    value: StringProperty(name="Value", description="The value in the file")
+    name: text("Name", "Name of the value")
+    value: text("Value", "The value in the file")
 
 
 class MeshferryMaterial(NamedInFile, bpy.types.PropertyGroup):
     """Properties of a material in its file."""
 
-    identity: StringProperty(
-        name="GUID",
-        description="Identifier of the material in its project, which distinguishes materials of the same name",
-    )
-    fingerprint: StringProperty(
-        name="Checksum on Import", description="Checksum of the imported nodes, to find changes before an export"
-    )
-    file_properties: CollectionProperty(
-        type=MeshferryFileProperty,
-        name="In the Project",
-        description="Where the material came from, and what of it is not shown",
+    identity: text("GUID", "Identifier of the material in its project, which distinguishes materials of the same name")
+    fingerprint: text("Checksum on Import", "Checksum of the imported nodes, to find changes before an export")
+    file_properties: collection(
+        "In the Project", "Where the material came from, and what of it is not shown", type=MeshferryFileProperty
     )
 
 
 class MeshferryImage(bpy.types.PropertyGroup):
     """The file from which an image was made; later imports find the image by it."""
 
-    source_path: StringProperty(name="File", description="File of the project that the image was made from")
-    source_state: StringProperty(
-        name="State", description="Size and modification time of the file when the image was made"
-    )
+    source_path: text("File", "File of the project that the image was made from")
+    source_state: text("State", "Size and modification time of the file when the image was made")
 
 
 class MeshferryJointPriority(bpy.types.PropertyGroup):
     """The priority of one joint in an animation."""
 
-    name: StringProperty(name="Bone", description="Name of the bone")
-    priority: IntProperty(name="Priority", description="Priority of this bone", default=3, min=-1, max=6)
+    name: text("Bone", "Name of the bone")
+    priority: integer("Priority", "Priority of this bone", default=3, min=-1, max=6)
 
 
 class MeshferryPlayback(bpy.types.PropertyGroup):
     """Settings of how a program plays an animation."""
 
-    is_known: BoolProperty(name="Stored", description="The settings came from a file or were set by the user")
-    use_loop: BoolProperty(name="Loop", description="Repeat the animation from loop in to loop out until it is stopped")
-    loop_in: FloatProperty(name="Loop In", description="Start of the part that repeats", unit="TIME_ABSOLUTE")
-    loop_out: FloatProperty(name="Loop Out", description="End of the part that repeats", unit="TIME_ABSOLUTE")
-    ease_in: FloatProperty(
-        name="Ease In", description="Time in which the animation takes over", min=0.0, default=0.3, unit="TIME_ABSOLUTE"
-    )
-    ease_out: FloatProperty(
-        name="Ease Out", description="Time in which the animation ends", min=0.0, default=0.3, unit="TIME_ABSOLUTE"
-    )
-    priority: IntProperty(
-        name="Priority",
-        description="Of several animations that move a bone, the one of the highest priority wins",
+    is_known: flag("Stored", "The settings came from a file or were set by the user")
+    use_loop: flag("Loop", "Repeat the animation from loop in to loop out until it is stopped")
+    loop_in: number("Loop In", "Start of the part that repeats", unit="TIME_ABSOLUTE")
+    loop_out: number("Loop Out", "End of the part that repeats", unit="TIME_ABSOLUTE")
+    ease_in: number("Ease In", "Time in which the animation takes over", min=0.0, default=0.3, unit="TIME_ABSOLUTE")
+    ease_out: number("Ease Out", "Time in which the animation ends", min=0.0, default=0.3, unit="TIME_ABSOLUTE")
+    priority: integer(
+        "Priority",
+        "Of several animations that move a bone, the one of the highest priority wins",
         default=3,
         min=-1,
         soft_min=0,
         soft_max=6,
     )
-    joint_priorities: CollectionProperty(
-        type=MeshferryJointPriority,
-        name="Bone Priorities",
-        description="Bones with another priority than the animation",
+    joint_priorities: collection(
+        "Bone Priorities", "Bones with another priority than the animation", type=MeshferryJointPriority
     )
-    hand_pose: IntProperty(
-        name="Hand Pose", description="Shape of the hands of the classic avatar", default=1, min=0, soft_max=13
-    )
-    emote: StringProperty(name="Expression", description="Face expression of the classic avatar")
-    original: StringProperty(
-        name="Original File",
-        description="The imported file, so that bones that are not edited are exported as they were",
-    )
+    hand_pose: integer("Hand Pose", "Shape of the hands of the classic avatar", default=1, min=0, soft_max=13)
+    emote: text("Expression", "Face expression of the classic avatar")
+    original: text("Original File", "The imported file, so that bones that are not edited are exported as they were")
 
 
 class MeshferryAction(bpy.types.PropertyGroup):
     """Properties of an action as a clip of a file."""
 
-    use_export: BoolProperty(
-        name="Export as a Clip",
-        description="Include this action when every action is exported as a clip",
-        default=True,
-    )
-    clip_name: StringProperty(
-        name="Clip Name",
-        description="Name of the clip in the file; empty: the name of the action",
-    )
-    fps: FloatProperty(
-        name="Frame Rate",
-        description="Frames a second that the clip has in the file; 0: the frame rate of the scene",
+    use_export: flag("Export as a Clip", "Include this action when every action is exported as a clip", default=True)
+    clip_name: text("Clip Name", "Name of the clip in the file; empty: the name of the action")
+    fps: number(
+        "Frame Rate",
+        "Frames a second that the clip has in the file; 0: the frame rate of the scene",
         min=0.0,
         max=1000.0,
         precision=2,
     )
-    frame_count: IntProperty(
-        name="Frames in File",
-        description="Number of frames that the clip had in the file it came from; 0: it did not come from a file",
+    frame_count: integer(
+        "Frames in File",
+        "Number of frames that the clip had in the file it came from; 0: it did not come from a file",
         min=0,
     )
-    root_motion: BoolProperty(
-        name="Root Motion", description="The movement of the root bone moves the whole character in the engine"
-    )
-    playback: PointerProperty(
-        type=MeshferryPlayback, name="Playback", description="How the target program plays the animation"
-    )
-    source_path: StringProperty(name="File", description="The file that the action was imported from")
-    file_format: StringProperty(name="Format", description="Format of the file that the action was imported from")
-    imported_range: FloatVectorProperty(
-        name="Range on Import",
-        description="Manual frame range that the import gave the action; while it is the same, keys outside extend it",
+    root_motion: flag("Root Motion", "The movement of the root bone moves the whole character in the engine")
+    playback: pointer("Playback", "How the target program plays the animation", type=MeshferryPlayback)
+    source_path: text("File", "The file that the action was imported from")
+    file_format: text("Format", "Format of the file that the action was imported from")
+    imported_range: numbers(
+        "Range on Import",
+        "Manual frame range that the import gave the action; while it is the same, keys outside extend it",
         size=2,
     )
-    fingerprint: StringProperty(
-        name="Checksum on Import", description="Checksum of the imported keys, to find edits before a reload"
-    )
-    import_options: StringProperty(name="Import Options", description="Options of the import as JSON, for a reload")
-    bone_axes: StringProperty(
-        name="Bone Axes",
-        description="Rule by which the bones lie that the keys were made for; empty: unknown, or that of other "
+    fingerprint: text("Checksum on Import", "Checksum of the imported keys, to find edits before a reload")
+    import_options: text("Import Options", "Options of the import as JSON, for a reload")
+    bone_axes: text(
+        "Bone Axes",
+        "Rule by which the bones lie that the keys were made for; empty: unknown, or that of other "
         "armatures if the action was imported",
     )
-    has_shape_root: BoolProperty(
-        name="Includes Movement by Shape", description="Whether it is known what keys of the root bone include"
-    )
-    shape_root: FloatVectorProperty(
-        name="Movement by Shape",
-        description="Distances in metres by which the shape of the figure moves the root bone, included in its keys",
+    has_shape_root: flag("Includes Movement by Shape", "Whether it is known what keys of the root bone include")
+    shape_root: numbers(
+        "Movement by Shape",
+        "Distances in metres by which the shape of the figure moves the root bone, included in its keys",
         size=3,
     )
 
@@ -151,104 +107,71 @@ class MeshferryAction(bpy.types.PropertyGroup):
 class MeshferryCollection(bpy.types.PropertyGroup):
     """Properties of a collection that represents a file."""
 
-    file: PointerProperty(
-        type=MeshferryFile, name="File", description="The file that the collection last went to or came from"
+    file: pointer("File", "The file that the collection last went to or came from", type=MeshferryFile)
+    unshown_nodes: text(
+        "Nodes Not Shown", "Keys of nodes that an export added to the file together with a copied object, as JSON"
     )
-    unshown_nodes: StringProperty(
-        name="Nodes Not Shown",
-        description="Keys of nodes that an export added to the file together with a copied object, as JSON",
+    from_file: flag(
+        "Came from a File",
+        "The collection was made by importing a file, so each of its objects stays a node of its own on export",
     )
-    from_file: BoolProperty(
-        name="Came from a File",
-        description="The collection was made by importing a file, "
-        "so each of its objects stays a node of its own on export",
+    file_format: text(
+        "Format",
+        "Format of the file that the collection was imported from; the sidebar shows what concerns that format",
     )
-    file_format: StringProperty(
-        name="Format",
-        description="Format of the file that the collection was imported from; "
-        "the sidebar shows what concerns that format",
-    )
-    source_path: StringProperty(
-        name="File",
-        description="The file that the collection was imported from",
+    source_path: text(
+        "File",
+        "The file that the collection was imported from",
         subtype="FILE_PATH",
         options={"ANIMATABLE", "PATH_SUPPORTS_BLEND_RELATIVE"},
     )
-    import_id: StringProperty(name="Import", description="Identifier that the imported objects have, too")
-    import_options: StringProperty(name="Import Options", description="Options of the import as JSON, for a reload")
-    source_name: StringProperty(
-        name="Name in File",
-        description="Name that the file gives itself inside, where that is not its file name",
-    )
-    merging: EnumProperty(
-        name=MERGING.label,
-        description=f"{MERGING.description} when this collection is exported with the automatic choice",
-        items=[(choice.key, choice.label, choice.description) for choice in MERGING.choices],
-        default=MERGING.default,
-    )
+    import_id: text("Import", "Identifier that the imported objects have, too")
+    import_options: text("Import Options", "Options of the import as JSON, for a reload")
+    source_name: text("Name in File", "Name that the file gives itself inside, where that is not its file name")
+    merging: property_of(MERGING, f"{MERGING.description} when this collection is exported with the automatic choice")
 
 
 class MeshferryCustomLayer(bpy.types.PropertyGroup):
     """A layer of a mesh without an equivalent in Blender, which is stored as an attribute."""
 
-    name: StringProperty(name="Name in File", description="Name that the layer has in the file")
-    dtype: StringProperty(
-        name="Number Type",
-        description="Type of the layer's numbers in the file, as NumPy writes it",
-    )
-    dimension: IntProperty(
-        name="Components",
-        description="Numbers per vertex in the file",
-        default=1,
-        min=1,
-    )
-    attribute: StringProperty(name="Attribute", description="Attribute of the mesh that holds the layer's values")
+    name: text("Name in File", "Name that the layer has in the file")
+    dtype: text("Number Type", "Type of the layer's numbers in the file, as NumPy writes it")
+    dimension: integer("Components", "Numbers per vertex in the file", default=1, min=1)
+    attribute: text("Attribute", "Attribute of the mesh that holds the layer's values")
 
 
 class MeshferryMesh(bpy.types.PropertyGroup):
     """Properties of a mesh in its file that have no equivalent in Blender."""
 
-    custom_layers: CollectionProperty(
+    custom_layers: collection(
+        "Custom Layers",
+        "Layers of the file that are kept as attributes of the mesh and written back on export",
         type=MeshferryCustomLayer,
-        name="Custom Layers",
-        description="Layers of the file that are kept as attributes of the mesh and written back on export",
     )
-    file_vertices: IntProperty(
-        name="Vertices on Import",
-        description="Number of vertices the mesh had after its import; while it still has as many, "
+    file_vertices: integer(
+        "Vertices on Import",
+        "Number of vertices the mesh had after its import; while it still has as many, "
         "its vertices are taken for those of the file",
         min=0,
     )
-    is_welded: BoolProperty(
-        name="Welded on Import", description="The vertices that the file splits along seams were joined on import"
+    is_welded: flag("Welded on Import", "The vertices that the file splits along seams were joined on import")
+    file_corners: integer("Corners on Import", "Number of face corners the mesh had after its import", min=0)
+    fingerprint: text("Checksums on Import", "Checksums of the imported data as JSON, to find edits before a reload")
+    volume_factors: text("Factors by Volume", "The factors that the mesh got last for its collision volumes, as JSON")
+    slot_names: text("Materials in File", "Name that the material of each slot has in the file, as JSON")
+    symbols: text(
+        "Symbols in File",
+        "Symbols that materials have in the file by their names there, as JSON; they number the faces",
     )
-    file_corners: IntProperty(
-        name="Corners on Import", description="Number of face corners the mesh had after its import", min=0
-    )
-    fingerprint: StringProperty(
-        name="Checksums on Import", description="Checksums of the imported data as JSON, to find edits before a reload"
-    )
-    volume_factors: StringProperty(
-        name="Factors by Volume", description="The factors that the mesh got last for its collision volumes, as JSON"
-    )
-    slot_names: StringProperty(
-        name="Materials in File", description="Name that the material of each slot has in the file, as JSON"
-    )
-    symbols: StringProperty(
-        name="Symbols in File",
-        description="Symbols that materials have in the file by their names there, as JSON; they number the faces",
-    )
-    source_file: StringProperty(
-        name="Source File",
-        description="File that the mesh was made from in place of the engine's own, which was missing. "
+    source_file: text(
+        "Source File",
+        "File that the mesh was made from in place of the engine's own, which was missing. "
         "It is not written over files of the engine's project",
     )
-    source_identity: StringProperty(
-        name="Missing Mesh", description="Identifier in the engine's project of the mesh that was missing"
-    )
-    backward_normals: FloatProperty(
-        name="Backward Normals on Import",
-        description="Share of the file's normals that point away from their faces; "
+    source_identity: text("Missing Mesh", "Identifier in the engine's project of the mesh that was missing")
+    backward_normals: number(
+        "Backward Normals on Import",
+        "Share of the file's normals that point away from their faces; "
         "an export only mentions exact normals that were turned round since",
         min=0.0,
         max=1.0,
