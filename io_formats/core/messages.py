@@ -171,18 +171,6 @@ class Kind(Enum):
     """A finding: the target program rejects the file or fails to use it."""
 
 
-class Fix(Enum):
-    """A change in Blender that fixes the cause of a finding and that Undo reverts."""
-
-    STRIP_SUFFIX = "strip_suffix"
-    RENAME_MATERIAL = "rename_material"
-    LIMIT_WEIGHTS = "limit_weights"
-    ADD_UV_MAP = "add_uv_map"
-    MARK_NODE = "mark_node"
-    APPLY_SCALE = "apply_scale"
-    CLEAN_ACTION = "clean_action"
-
-
 @dataclass(frozen=True)
 class Elements:
     """Parts of a node's mesh or skeleton, or a time of an animation, that a message is about."""
@@ -205,7 +193,7 @@ class Details(TypedDict, total=False):
 
     item: str
     elements: Elements | None
-    fix: Fix | None
+    is_fixable: bool
     names: tuple[str, ...]
     new_name: str
     allowed_by: str
@@ -224,11 +212,12 @@ class Message(Text):
     """The sentence without the item."""
     elements: Elements | None = None
     """The elements that the message is about, if they can be selected."""
-    fix: Fix | None = None
+    is_fixable: bool = False
+    """Whether a change of ``names`` removes the cause. The code decides which change."""
     names: tuple[str, ...] = ()
-    """Names in the file of the objects or materials that the fix ``fix`` changes."""
+    """Names in the file of the objects or materials that the fix changes."""
     new_name: str = ""
-    """Name that the fix ``fix`` gives to a material."""
+    """Name that the fix gives to a material."""
     allowed_by: str = ""
     """Name of the export option with which the error is only a warning, or ``OWN_FORMAT``."""
     file_name: str = ""

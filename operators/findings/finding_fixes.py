@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Collection, Mapping
+from enum import Enum
 from typing import Any
 
 import bpy
@@ -16,13 +17,36 @@ from ...blender_data.names import name_in_file, set_own_node
 from ...blender_data.rigging import bones as rigging_bones
 from ...io_formats.core.errors import MeshferryError
 from ...io_formats.core.format import Format
-from ...io_formats.core.messages import Fix, Text, listed
+from ...io_formats.core.messages import Message, Text, listed
 from ...io_formats.registry import by_name
 from ..reports import inform, warn
 from ..selection import leave_edit_mode
 from ..translations import rpt_
 from .mesh_tools import apply_scale, scale_refusal
 
+class Fix(Enum):
+    """A change in Blender that removes the cause of a finding."""
+
+    STRIP_SUFFIX = "strip_suffix"
+    RENAME_MATERIAL = "rename_material"
+    LIMIT_WEIGHTS = "limit_weights"
+    ADD_UV_MAP = "add_uv_map"
+    MARK_NODE = "mark_node"
+    APPLY_SCALE = "apply_scale"
+    CLEAN_ACTION = "clean_action"
+
+
+_BY_CODE = {
+    "blender-name-suffix": Fix.STRIP_SUFFIX,
+    "unknown-material": Fix.RENAME_MATERIAL,
+    "too-many-weights": Fix.LIMIT_WEIGHTS,
+    "no-uv-map": Fix.ADD_UV_MAP,
+    "unmarked-empties": Fix.MARK_NODE,
+    "merged-animation": Fix.MARK_NODE,
+    "negative-scale": Fix.APPLY_SCALE,
+    "uneven-scale": Fix.APPLY_SCALE,
+    "keys-of-a-shape": Fix.CLEAN_ACTION,
+}
 DESCRIPTIONS = {
     Fix.STRIP_SUFFIX: "Remove the number suffix of the material name, or use the existing material of that name",
     Fix.RENAME_MATERIAL: "Give the material the suggested name, or use the existing material of that name",
@@ -83,6 +107,11 @@ def list_of(text: str) -> list[Any]:
     """Return a list that a stored finding holds as JSON."""
     found: list[Any] = json.loads(text or "[]")
     return found
+
+
+def fix_of(finding: Message) -> Fix | None:
+    """Return the fix for the cause of a finding, or None."""
+    return _BY_CODE[finding.code] if finding.is_fixable else None
 
 
 def refusals(context: bpy.types.Context, fix: Fix, names: Collection[str]) -> list[str]:

@@ -14,7 +14,7 @@ from ..layouts import button
 from ..reports import MOST_WARNINGS, REPORT_TEXT, readable
 from ..sidebar import draw_wrapped
 from ..translations import iface_
-from .finding_fixes import refusals
+from .finding_fixes import fix_of, refusals
 
 MOST_MEMBERS = 10_000
 """Largest number of elements stored for a finding; fixing more by hand is not practical."""
@@ -58,9 +58,10 @@ def keep_findings(context: bpy.types.Context, target: Format, subject: str, find
         entry = shown.findings.add()
         entry.item, entry.message = readable(iface_(finding.item)), readable(iface_(finding.message))
         entry.is_error = finding.kind is Kind.ERROR
-        reasons = refusals(context, finding.fix, finding.names) if finding.fix is not None else []
-        if finding.fix is not None and not all(reasons):
-            entry.fix = finding.fix.value
+        fix = fix_of(finding)
+        reasons = refusals(context, fix, finding.names) if fix is not None else []
+        if fix is not None and not all(reasons):
+            entry.fix = fix.value
         elif reasons:
             entry.message = f"{entry.message} ({reasons[0]})"
         entry.names, entry.new_name = json.dumps(finding.names), finding.new_name

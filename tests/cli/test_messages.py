@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from meshferry.io_formats.core.messages import Fix, Message, Named, Report, Text, counted, listed, warning
+from meshferry.io_formats.core.messages import Message, Named, Report, Text, counted, listed, warning
 
 ROOT = Path(__file__).resolve().parents[2]
 MARKS = "⟦⟧"
@@ -24,7 +24,7 @@ COMMANDS = (
 )
 TEXTS = frozenset({"warnings", "error", "errors", "messages"})
 """Keys of records with sentences, which are compared without them."""
-UNTRANSLATED = frozenset({"code", "kind", "about", "subjects", "elements", "fix"})
+UNTRANSLATED = frozenset({"code", "kind", "about", "subjects", "elements"})
 """Keys of messages that are the same in all languages."""
 PROSE = re.compile(r"[a-z]{2,} [a-z]{2,}")
 NOT_OURS = re.compile(r"No such file|not permitted|denied|start byte|codec can't|Blender|Error|\.\w+$")
@@ -158,7 +158,7 @@ def loss(template: str, *values: object, **details: Any) -> Message:
             [("A", "object"), ("B", "image"), ("C", "object")],
         ),
         (
-            warning("any-loss", "nearest: '{}'", "Log", fix=Fix.RENAME_MATERIAL, names=("Lgo",), new_name="Log"),
+            warning("any-loss", "nearest: '{}'", "Log", is_fixable=True, names=("Lgo",), new_name="Log"),
             [("Lgo", "material"), ("Log", "material")],
         ),
     ],

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ....io_formats.core.capabilities import Capabilities
-from ....io_formats.core.messages import Fix, Report, Text, counted, joined, listed, of_kind
+from ....io_formats.core.messages import Report, Text, counted, joined, listed, of_kind
 from ....io_formats.core.scene import FloatArray, Mesh, ShapeKey, Skin, Surface
 from ... import arrays, scene_state
 from ...armature_modifiers import armature_modifiers
@@ -218,7 +218,7 @@ class RestMeshes:
                 counted(cut, "vertex has", "vertices have"),
                 self.capabilities.influences,
                 item=obj.name,
-                fix=Fix.LIMIT_WEIGHTS,
+                is_fixable=True,
                 names=(obj.name,),
             )
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ...core.messages import Details, Elements, Fix, Message, Text, counted, error, listed, of_kind, warning
+from ...core.messages import Details, Elements, Message, Text, counted, error, listed, of_kind, warning
 from ...core.scene import Mesh, Node
 from ...geometry.connectivity import places
 from ..avatar import joints as avatar_joints
@@ -26,13 +26,13 @@ class CheckedModel:
     sizes: Mapping[str, int]
     stored: bool
 
-    def about(self, node: Node | None = None, *, fix: Fix | None = None, **members: Flags) -> Details:
+    def about(self, node: Node | None = None, *, is_fixable: bool = False, **members: Flags) -> Details:
         """Return the details of a finding about a node, by default the finest level.
 
         The keyword argument ``triangles`` or ``vertices`` marks the elements that a report selects.
         """
-        names = ((node or self.model.finest).name,) if fix else ()
-        return Details(item=self.item(node), elements=_elements(node, members), fix=fix, names=names)
+        names = ((node or self.model.finest).name,) if is_fixable else ()
+        return Details(item=self.item(node), elements=_elements(node, members), is_fixable=is_fixable, names=names)
 
     def item(self, node: Node | None = None) -> str:
         """Return the name of the object concerned, or for a part without an object, the part and its model."""

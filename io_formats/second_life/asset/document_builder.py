@@ -65,18 +65,25 @@ def build(prepared: Prepared, number: int, report: Report, *, keeps_physics: boo
     ExportError
         A value cannot be stored.
     """
-    return _Builder(prepared, number, report, keeps_physics).built
+    return _Builder(prepared, number, report).build(keeps_physics=keeps_physics)
 
 
 class _Builder:
-    def __init__(self, prepared: Prepared, number: int, report: Report, keeps_physics: bool) -> None:
+    """Builds the asset of one part of a model; the parameters are those of :func:`build`."""
+
+    def __init__(self, prepared: Prepared, number: int, report: Report) -> None:
         self.prepared = prepared
         self.model: Model = prepared.model
         self.name = prepared.model.name
         self.unit_cube = prepared.unit_cube
         self.as_imported = prepared.as_imported
         self.faces = prepared.submodels[number]
+        self.number = number
         self.report = report
+
+    def build(self, *, keeps_physics: bool) -> BuiltAsset:
+        """Encode skin, hulls and levels of the part, and add the header."""
+        prepared, number = self.prepared, self.number
         levels = prepared.levels if self.as_imported else prepared.filled_levels()
         blocks: dict[str, Any] = {}
         if prepared.rig is not None:
@@ -110,7 +117,7 @@ class _Builder:
             # list.
             header["material_list"] = materials
         asset = Asset(header, {name: blocks[name] for name in BLOCKS if name in blocks})
-        self.built = BuiltAsset(asset, self.unit_cube, materials, number)
+        return BuiltAsset(asset, self.unit_cube, materials, number)
 
     # -- levels ---------------------------------------------------------------------------------
 

@@ -79,20 +79,27 @@ def prepare(model: Model, scene: Scene, options: Mapping[str, Any] | None = None
     ExportError
         Data that no file can hold; the message names the object and says what to do.
     """
-    return _Preparation(model, scene, options).result
+    return _Preparation(model, scene, options).prepared()
 
 
 class _Preparation:
+    """Prepares one model; the parameters are those of :func:`prepare`."""
+
     def __init__(self, model: Model, scene: Scene, options: Mapping[str, Any] | None) -> None:
+        self.model = model
         self.name = model.name
         self.report = scene.report.about(model.name)
         self.options = known_options(options)
         self.tolerance = scene.tolerance
-        skeleton = model.skeleton if model.mesh.joint_weights is not None else None
-        is_rigged = skeleton is not None
-        self.as_imported = scene.as_imported and _keeps(model, is_rigged)
+        self.skeleton = model.skeleton if model.mesh.joint_weights is not None else None
+        self.as_imported = scene.as_imported and _keeps(model, self.skeleton is not None)
         if self.as_imported:
             self.tolerance = max(self.tolerance, _IMPORTED_TOLERANCE)
+
+    def prepared(self) -> Prepared:
+        """Return the faces of all levels, the binding and the unit cube of the model."""
+        model, skeleton = self.model, self.skeleton
+        is_rigged = skeleton is not None
         turn = None if skeleton is None else facing(skeleton)
         if not self.as_imported:
             model = settled(model, turn)
@@ -106,7 +113,7 @@ class _Preparation:
         unit_cube = unit_cube_of(model, self.report, as_imported=self.as_imported)
         if self.as_imported and is_rigged:
             unit_cube = replace(unit_cube, transform=space.to_avatar(unit_cube.transform))
-        self.result = Prepared(
+        result = Prepared(
             model,
             unit_cube,
             [None if level is None else [_face(level, key, levels[0]) for key in keys] for level in levels],
@@ -114,7 +121,8 @@ class _Preparation:
             rig,
             self.as_imported,
         )
-        self.result.submodels = self.submodels(self.result.materials)
+        result.submodels = self.submodels(result.materials)
+        return result
 
     # -- faces ----------------------------------------------------------------------------------
 

@@ -241,16 +241,21 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Bundle
     models = models_of(scene)
     if not models:
         raise ExportError("There is no mesh to write; select a mesh object")
-    return _BundleBuilder(scene, models, options).bundle
+    return _BundleBuilder(scene).build(models, options)
 
 
 class _BundleBuilder:
     """Map models to a bundle."""
 
-    def __init__(self, scene: Scene, models: Sequence[Model], options: Mapping[str, Any] | None) -> None:
+    def __init__(self, scene: Scene) -> None:
         self.scene = scene
         self.materials_by_name = {material.name: material for material in scene.materials}
         self.packed: list[str] = []
+        """Names of textures without a file."""
+
+    def build(self, models: Sequence[Model], options: Mapping[str, Any] | None) -> Bundle:
+        """Return the bundle: each asset once, and an instance for each part of each model."""
+        scene = self.scene
         assets: list[Asset] = []
         labels: list[str] = []
         """The label of the first instance of each asset."""
@@ -286,7 +291,7 @@ class _BundleBuilder:
                 number,
                 listed(self.packed),
             )
-        self.bundle = bundle_of(models[0].name, assets, instances)
+        return bundle_of(models[0].name, assets, instances)
 
     def fill_physics(self, assets: Sequence[Asset], labels: Sequence[str]) -> None:
         """Give all meshes a physics mesh if any has one: the uploader matches physics meshes by their order."""

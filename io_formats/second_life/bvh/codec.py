@@ -208,7 +208,7 @@ def _read_root(lines: _Lines, document: Bvh) -> None:
 
 
 def _read_joint(lines: _Lines, document: Bvh, name: str, parent: int) -> int:
-    """Read a joint from after its name up to its end, with the joints below it; return its index."""
+    """Read the offset and the channels of a joint, which follow its name, and add it to the joints; return its index."""
     lines.expect("{")
     words = lines.expect("OFFSET").split()
     try:

@@ -249,11 +249,14 @@ class SceneBuilder:
         self._material_names: dict[tuple[Any, ...], str] = {}
         self._numbered: Counter[str] = Counter()
         self.findings = Findings()
-        documents = [document, *document.partners.values()]
-        self.files = {id(found): _File(self, found) for found in documents}
+        self.files = {id(found): _File(self, found) for found in (document, *document.partners.values())}
         self.rig: Rig | None = None
-        if any(found.skins for found in documents):
-            self.rig = Rig(document, name, self.options, self.report)
+
+    def build(self) -> sc.Scene:
+        """Return the scene of the document and its partners."""
+        document = self.document
+        if any(file.document.skins for file in self.files.values()):
+            self.rig = Rig(document, self.scene.name, self.options, self.report)
             self.scene.skeletons.append(self.rig.skeleton)
         models = models_of(document, self.report)
         self._add_objects([model for model in models if model.main.document is document])
@@ -268,6 +271,7 @@ class SceneBuilder:
         if clear:
             template = "transparency settings are left out, textures keep their alpha: {}"
             self.report.note("transparency-left-out", template, listed(of_kind("material", clear), MOST_NAMED))
+        return self.scene
 
     # -- models ---------------------------------------------------------------------------------
 
@@ -489,7 +493,7 @@ join = partners.join
 
 def to_scene(document: Collada, name: str, options: Mapping[str, Any] | None = None) -> Scene:
     """Map a document and its partners to Blender's space with the options of ``options.COLLADA_IMPORT_OPTIONS``."""
-    return SceneBuilder(document, name, options).scene
+    return SceneBuilder(document, name, options).build()
 
 
 _REFUSED = ("mirrored-objects", "vertices-not-finite", "weights-disagree")

@@ -164,11 +164,11 @@ def from_scene(scene: Scene, options: Mapping[str, Any] | None = None) -> Upload
     ExportError
         Data that the files cannot hold; the message names the object and says what to do.
     """
-    return _SetBuilder(scene, options).document
+    return _SetBuilder(scene, options).build()
 
 
 class _SetBuilder:
-    """Build the set; the result is ``document``."""
+    """Map a scene to an upload set."""
 
     def __init__(self, scene: Scene, options: Mapping[str, Any] | None) -> None:
         self.scene = scene
@@ -177,6 +177,10 @@ class _SetBuilder:
         self.taken: set[str] = set()
         self.rigs: dict[int, list[Rig]] = {}
         """Bindings by index of the skeleton, in the order of the joint trees in each file."""
+
+    def build(self) -> UploadSet:
+        """Return the set, without files that have no instance."""
+        scene = self.scene
         files = [ColladaFile(suffix) for suffix in SUFFIXES]
         built: list[list[Instance | None]] = []
         models = models_of(scene)
@@ -192,7 +196,7 @@ class _SetBuilder:
         choice = JOINT_POSITIONS.text(self.options)
         all_rigs = [rig for rigs in self.rigs.values() for rig in rigs]
         boxes = dict.fromkeys(box for rig in all_rigs for box in (SKIN_WEIGHT, *_position_boxes(rig, choice)))
-        self.document = UploadSet(files, self.materials.materials, self.materials.images, list(boxes))
+        return UploadSet(files, self.materials.materials, self.materials.images, list(boxes))
 
     def _instances(self, model: Model) -> list[Instance | None]:
         """Return the four levels of a model, all with the same faces, and its physics."""

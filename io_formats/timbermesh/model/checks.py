@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.messages import Fix, Message, Report, Text, joined
+from ...core.messages import Message, Report, Text, joined
 from ..game_names import SLOT_KEYWORDS, MaterialNames, material_names, without_suffix
 from . import codec
 from .codec import GAME_DIMENSIONS, MOST_ANIMATED
@@ -57,7 +57,7 @@ def _has_blender_name(name: str, report: Callable[..., None]) -> bool:
         report("blender-default-name", text, allowed_by=allowed, file_name=name)
     elif plain != name:
         text = "Blender's number suffix makes the game fail; rename it to '{}', or turn on Strip .001"
-        fix = {"fix": Fix.STRIP_SUFFIX, "names": (name,), "new_name": plain}
+        fix = {"is_fixable": True, "names": (name,), "new_name": plain}
         report("blender-name-suffix", text, plain, allowed_by=allowed, file_name=name, **fix)
     return plain != name or plain == _DEFAULT_NAME
 
@@ -69,7 +69,7 @@ def _check_unknown(name: str, known: MaterialNames, report: Report, *, has_sugge
         template = "unknown material, perhaps '{}' is meant; the game does not load a model with unknown materials"
         if known.is_complete:
             template = "unknown material; nearest: '{}'. The game does not load a model with unknown materials"
-        report.warning("unknown-material", template, near, fix=Fix.RENAME_MATERIAL, names=(name,), new_name=near)
+        report.warning("unknown-material", template, near, is_fixable=True, names=(name,), new_name=near)
     elif known.is_complete:
         report.warning("unknown-material", "unknown material; the game does not load a model with unknown materials")
 

@@ -37,9 +37,13 @@ class ModelBuilder:
         self.splits: dict[int, tuple[Split, FloatArray, FloatArray]] = {}
         self.model = codec.Model(name=scene.source_name, compression=COMPRESSION.text(self.options))
         self.moving = self.animated_points()
-        self.model.nodes = [self.node(index, node) for index, node in enumerate(scene.nodes)]
-        for clip in scene.clips:
+
+    def build(self) -> codec.Model:
+        """Return the model."""
+        self.model.nodes = [self.node(index, node) for index, node in enumerate(self.scene.nodes)]
+        for clip in self.scene.clips:
             self.clip(clip)
+        return self.model
 
     def animated_points(self) -> dict[int, int]:
         """Return, for each node with vertex animation, the smallest number of leading points that its clips move."""

@@ -317,11 +317,15 @@ class MeshBuilder:
         self.held_keys: set[str] = set()
         self.report = self.scene.report.about(self.node.name)
         self.vertices = TriangleVertices(self.mesh, scene.tolerance, self.report)
+
+    def build(self) -> doc.MeshFile:
+        """Return the document."""
         if self.version == SOUP_VERSION:
             self.soup()
         else:
             self.surfaces()
         self.clips()
+        return self.document
 
     def slots(self) -> list[tuple[sc.Surface, slice, sc.AnyArray, sc.AnyArray]]:
         """Return each slot's surface and slice of corners, and the points and vertices of all corners.

@@ -36,24 +36,26 @@ class SceneBuilder:
     """Map a mesh file to a scene and collect warnings."""
 
     def __init__(self, document: doc.MeshFile, name: str, options: Mapping[str, Any] | None) -> None:
-        chosen = resolve(IMPORT_OPTIONS, options)
+        self.options = resolve(IMPORT_OPTIONS, options)
         self.document = document
         self.has_sign_byte = document.version == SHORT_TANGENT_VERSION
         self.scene = sc.Scene(name, warnings=[text for text in document.warnings if text.code != "not-unit-tangents"])
         self.report = self.scene.report
+
+    def build(self) -> sc.Scene:
+        """Return the scene, with the levels of detail and the front that the options choose."""
+        document, chosen = self.document, self.options
         mesh = _soup_mesh(document.soup, self.report) if document.version == SOUP_VERSION else self.mesh()
-        node = sc.Node(name, mesh=mesh)
+        node = sc.Node(self.scene.name, mesh=mesh)
         if SURFACE_NAME.flag(chosen) and mesh.surfaces:
-            node.name = lods.without_level(mesh.surfaces[0].name) or name
+            node.name = lods.without_level(mesh.surfaces[0].name) or node.name
         self.scene.nodes.append(node)
         if document.bones:
             self.skeleton(node)
         for animation in document.animations:
             self.clip(animation, ANIMATION_RATE.number(chosen))
-        if SEPARATE_LODS.flag(chosen):
-            self.scene = lods.separate(self.scene)
-        if TURN.flag(chosen):
-            self.scene = rotate_180(self.scene)
+        scene = lods.separate(self.scene) if SEPARATE_LODS.flag(chosen) else self.scene
+        return rotate_180(scene) if TURN.flag(chosen) else scene
 
     def skeleton(self, node: sc.Node) -> None:
         """Map the bone table to the scene's only skeleton."""

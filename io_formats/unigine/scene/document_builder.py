@@ -340,7 +340,7 @@ class SetBuilder:
             mesh_format.VERSION.name: self._mesh_version(mesh, is_skinned=is_skinned),
             unigine_options.TURN.name: False,
         }
-        document = mesh_document_builder.MeshBuilder(scene, options).document
+        document = mesh_document_builder.MeshBuilder(scene, options).build()
         names = _slot_materials(mesh, scene.nodes[0].name) if mesh is not None else {}
         surfaces = []
         for surface in document.surfaces:
