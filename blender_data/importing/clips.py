@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...io_formats.core.errors import MeshferryError
+from ...io_formats.core.messages import Named
 from ...io_formats.core.scene import Clip, KeyTrack, Skeleton, TransformTrack, VertexTrack
 from ...io_formats.disk.atomic_write import replace_file
 from ...io_formats.passes import clips
@@ -137,7 +138,7 @@ class ClipBuilder:
 
     def _add_samples(self, bones: BoneMap, tracks: Sequence[TransformTrack], clip: Clip, actions: ClipActions) -> None:
         if not clip.frame_count:
-            self.job.report.loss("no-frames", "Animation '{}' has no frames", clip.name)
+            self.job.report.loss("no-frames", "Animation '{}' has no frames", Named("animation", clip.name))
         self.job.played.note(bones, tracks)
         sheared = actions.add_joints(bones, tracks)
         helper_bones.hide_scaled(bones.armature, actions.first_scales)
@@ -146,7 +147,7 @@ class ClipBuilder:
                 "sheared-bones",
                 "Animation '{}' shears {} by unequal scales of the bones above, which Blender's bones cannot show; "
                 "they take the nearest pose",
-                clip.name,
+                Named("animation", clip.name),
                 armature_matching.named(sheared),
             )
 
@@ -273,5 +274,5 @@ def _rate_of(clip: Clip) -> float:
 def _check_rate(clip: Clip) -> None:
     if clip.fps and not 0.01 <= clip.fps <= 32767:
         raise MeshferryError(
-            "Animation '{}' has {:g} frames a second, which a Blender scene cannot have", clip.name, clip.fps
+            "Animation '{}' has {:g} frames a second, which a Blender scene cannot have", Named("animation", clip.name), clip.fps
         )

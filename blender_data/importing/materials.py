@@ -14,7 +14,7 @@ from typing import Any
 import bpy
 
 from ...io_formats.core.errors import MeshferryError
-from ...io_formats.core.messages import Report
+from ...io_formats.core.messages import Named, Report
 from ...io_formats.core.scene import Material, plain_shading
 from ...io_formats.core.shading import Shading, Texture
 from ...io_formats.disk.reach import Reach
@@ -143,14 +143,14 @@ class MaterialFinder:
             return
         missing = {name for name in wanted if not (self.options.use_existing_materials and self._existing(name))}
         if kind := special_kind(self.library):
-            raise MeshferryError("Material library '{}' is a {}, not a .blend file", Path(self.library).name, kind)
+            raise MeshferryError("Material library '{}' is a {}, not a .blend file", Named("file", Path(self.library).name), kind)
         libraries = set(bpy.data.libraries)
         try:
             with bpy.data.libraries.load(self.library, link=True) as (source, target):
                 target.materials = [name for name in source.materials if name in missing]
         except OSError as problem:
             raise MeshferryError(
-                "Material library '{}' cannot be opened: {}", Path(self.library).name, problem
+                "Material library '{}' cannot be opened: {}", Named("file", Path(self.library).name), problem
             ) from None
         finally:
             self.made += [library for library in bpy.data.libraries if library not in libraries]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ...blender_data.export_options import CLIP_FILTER, EXPORT_OPTIONS
 from ...blender_data.importing.import_options import IMPORT_OPTIONS, MATERIAL_LIBRARY
 from ...io_formats.core.errors import MeshferryError
+from ...io_formats.core.messages import Named
 from ...io_formats.core.options import Value, resolve
 from ...io_formats.disk import reach
 from ...io_formats.disk.file_names import PathTable, cautious_key
@@ -61,7 +62,7 @@ class ClipChoice:
         names = [self.new_names.get(clip.name, clip.name) for clip in scene.clips]
         for clip, name in zip(scene.clips, names, strict=True):
             if name != clip.name and names.count(name) > 1:
-                raise MeshferryError("--rename-clip '{}={}': there is another animation '{}'", clip.name, name, name)
+                raise MeshferryError("--rename-clip '{}={}': there is another animation '{}'", Named("animation", clip.name), name, Named("animation", name))
         for clip, name in zip(scene.clips, names, strict=True):
             if clip.name in self.new_names:
                 self._renamed.add(clip.name)
@@ -92,7 +93,7 @@ class ClipChoice:
         for old in self.new_names:
             if old not in self._renamed:
                 known = ", ".join(f"'{name}'" for name in self._seen) or "none"
-                raise MeshferryError("--rename-clip: there is no animation '{}'; there are {}", old, known)
+                raise MeshferryError("--rename-clip: there is no animation '{}'; there are {}", Named("animation", old), known)
 
 
 def parse_renaming(text: str) -> tuple[str, str]:

@@ -291,28 +291,25 @@ class FileFormat:
         path:
             Path of the file, for rules about the files around it.
         """
-        checks = self.modules("checks")
-        findings: list[Message] = checks.check(document) if hasattr(checks, "check") else []
-        if hasattr(checks, "check_in_context"):
-            findings = findings + checks.check_in_context(document, options or {}, path)
-        return findings
+        return self._findings("check", document) + self._findings("check_in_context", document, options or {}, path)
 
     def check_links(
         self, document: Any, path: Path, projects: Projects, options: Values | None = None
     ) -> list[Message]:
         """Apply the rules about a file with the other files of its project; the parameters are as in :meth:`link`."""
-        checks, findings = self.modules("checks"), list[Message]()
-        if hasattr(checks, "check_links"):
-            findings = checks.check_links(document, path, projects, options or {})
-        return findings
+        return self._findings("check_links", document, path, projects, options or {})
 
     def check_scene(self, scene: Scene) -> list[Message]:
         """Check a scene; the elements of the findings can be selected in Blender.
 
         :meth:`check` applies the remaining rules to the document that is built from the scene.
         """
-        checks = self.modules("checks")
-        findings: list[Message] = checks.check_scene(scene) if hasattr(checks, "check_scene") else []
+        return self._findings("check_scene", scene)
+
+    def _findings(self, name: str, *values: object) -> list[Message]:
+        """Return the result of a function of ``checks``, or an empty list if the format does not have it."""
+        function = getattr(self.modules("checks"), name, None)
+        findings: list[Message] = [] if function is None else function(*values)
         return findings
 
     def facts(self, document: Any) -> dict[str, Any]:

@@ -175,7 +175,7 @@ def sample_clip(clip: Clip, scene: Scene, fps: float, times: Floats | None = Non
             raise ExportError(
                 "The animation '{}' is {:,.0f} s long; with a key for each frame, animations "
                 "have at most {:,} frames, {:,.0f} s",
-                clip.name,
+                Named("animation", clip.name),
                 clip.duration,
                 MOST_FRAMES,
                 MOST_FRAMES / fps,

@@ -312,7 +312,7 @@ def replaced_edits(objects: Iterable[Any]) -> list[Text]:
         listed_data.update((obj.data, *actions))
         if edits is None:
             texts.append(Text("'{}': it has another mesh than the import made", obj.name))
-        edits = [*(edits or ()), *(Text("action '{}'", action.name) for action in actions)]
+        edits = [*(edits or ()), *(Text("action '{}'", Named("animation", action.name)) for action in actions)]
         if edits:
             more = Text(", and {} more", len(edits) - MOST_EDITS) if len(edits) > MOST_EDITS else ""
             texts.append(Text("'{}': {}{}", obj.name, joined(edits[:MOST_EDITS]), more))

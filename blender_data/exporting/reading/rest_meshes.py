@@ -138,7 +138,7 @@ class RestMeshes:
                 "not show their effect",
                 counted(len(bones), "bone has", "bones have"),
                 armature,
-                listed(list(bones)),
+                listed(of_kind("bone", list(bones))),
             )
 
     def read(self, obj: bpy.types.Object, read: ReadSkeleton | None) -> Mesh | None:
@@ -273,7 +273,7 @@ class RestMeshes:
         unused = [entry.name for entry in surfaces.unused(obj)] if self.capabilities.surfaces else []
         if unused:
             text = "surfaces of the list without a material slot were not exported: {}; use Match Material Slots"
-            self.report.loss("surfaces-without-slots", text, listed(unused), item=obj.name)
+            self.report.loss("surfaces-without-slots", text, listed(of_kind("layer", unused)), item=obj.name)
         return found[: len(mesh.materials)] + [Surface(name) for name in mesh.materials[len(found) :]]
 
 
@@ -289,7 +289,7 @@ def _report_other_deformations(obj: bpy.types.Object, read: ReadSkeleton, report
     of_groups = [bones[group.name] for group in obj.vertex_groups if group.name in bones]
     bendy = [bone.name for bone in of_groups if bone.bbone_segments > 1]
     if bendy:
-        report.loss("bendy-bones", "bendy bones are straight in a file: {}", listed(bendy))
+        report.loss("bendy-bones", "bendy bones are straight in a file: {}", listed(of_kind("bone", bendy)))
     for modifier in modifiers[:1]:
         ways = {
             Text("bone envelopes"): modifier.use_bone_envelopes,

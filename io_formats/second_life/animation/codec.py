@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.errors import UnsupportedFormatError
-from ...core.messages import Message, Report, Text, counted, listed
+from ...core.messages import Message, Named, Report, Text, counted, listed, of_kind
 from ...core.scene import AnyArray, FloatArray
 from ...encodings.byte_reader import ByteStream
 from ...geometry.transforms import euler_matrices, matrices_to_quaternions
@@ -309,7 +309,7 @@ def _joints(stream: ByteStream, document: SecondLifeAnimation) -> list[JointKeys
     for _ in range(count):
         stream.item = ""
         joint = JointKeys(_text(stream, "the name of a joint"))
-        stream.item = Text("joint '{}'", decode_text(joint.name))
+        stream.item = Text("joint '{}'", Named("bone", decode_text(joint.name)))
         joint.priority = stream.i32("the priority")
         joint.rotation = _keys(stream, document, "rotation keys")
         joint.position = _keys(stream, document, "position keys")
@@ -350,7 +350,7 @@ def _report_oddities(document: SecondLifeAnimation) -> None:
     twice = [name for name, times in names.items() if times > 1]
     if twice:
         number = counted(len(twice), "joint is", "joints are")
-        report.change("joints-listed-twice", "{} listed twice; viewers use the first entry: {}", number, listed(twice))
+        report.change("joints-listed-twice", "{} listed twice; viewers use the first entry: {}", number, listed(of_kind("bone", twice)))
     if document.trailing:
         number = counted(len(document.trailing), "byte follows", "bytes follow")
         report.loss("bytes-after-end", "{} its end; viewers ignore them", number)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.errors import ExportError
-from ...core.messages import Elements, Named, Text, counted, error, listed
+from ...core.messages import Elements, Named, Text, counted, error, listed, of_kind
 from ...core.scene import Clip, Scene, Skeleton
 from ...passes.clips import DEFAULT_RATE
 from ..avatar import joints as avatar_joints
@@ -53,12 +53,12 @@ def warn_of_unknown_bones(clip: Clip, skeleton: Skeleton, motion: AvatarMotion, 
     if names:
         number = counted(len(names), "animated bone is", "animated bones are")
         template = "{} no joint of the avatar and left out: {}"
-        scene.report.loss("unknown-bones-left-out", template, number, listed(names), elements=bone_items(names))
+        scene.report.loss("unknown-bones-left-out", template, number, listed(of_kind("bone", names)), elements=bone_items(names))
         for name in names:
             near = difflib.get_close_matches(name, avatar_joints.table(), n=1, cutoff=_LIKE)
             if near:
                 template = "bone '{}' has almost the name of the joint '{}'"
-                scene.report.loss("bone-almost-a-joint", template, name, near[0], elements=bone_items([name]))
+                scene.report.loss("bone-almost-a-joint", template, Named("bone", name), Named("bone", near[0]), elements=bone_items([name]))
 
 
 def warn_of_moved_joints(joints: Sequence[str], scene: Scene) -> None:
@@ -67,7 +67,7 @@ def warn_of_moved_joints(joints: Sequence[str], scene: Scene) -> None:
     if moved:
         number = counted(len(moved), "joint moves", "joints move")
         template = "{} from its place, which is left out (option Positions): {}"
-        scene.report.loss("joint-positions-left-out", template, number, listed(moved), elements=bone_items(moved))
+        scene.report.loss("joint-positions-left-out", template, number, listed(of_kind("bone", moved)), elements=bone_items(moved))
 
 
 def warn_of_scale(clip: Clip, skeleton: Skeleton, motion: AvatarMotion, scene: Scene) -> None:
@@ -82,7 +82,7 @@ def warn_of_scale(clip: Clip, skeleton: Skeleton, motion: AvatarMotion, scene: S
     if scaled and not motion.is_other_rig:
         number = counted(len(scaled), "bone is", "bones are")
         template = "{} scaled, which an animation cannot hold: {}"
-        scene.report.loss("bone-scale-left-out", template, number, listed(scaled), elements=bone_items(scaled))
+        scene.report.loss("bone-scale-left-out", template, number, listed(of_kind("bone", scaled)), elements=bone_items(scaled))
 
 
 def refuse_far(motion: AvatarMotion, positioned: Sequence[bool], clip: Clip) -> None:
@@ -131,14 +131,14 @@ def add_notes(document: SecondLifeAnimation, motion: AvatarMotion, clip: Clip, s
             "{} elsewhere than those of the standard avatar; the animation looks as here only on avatars with the same "
             "joint positions: {}",
             counted(len(motion.replaced), "joint rests", "joints rest"),
-            listed(motion.replaced),
+            listed(of_kind("bone", motion.replaced)),
             elements=bone_items([motion.bones[name] for name in motion.replaced]),
         )
     left = [decode_text(joint.name) for joint in document.joints if _stays_posed(document, joint)]
     if left:
         number = counted(len(left), "joint stays", "joints stay")
         template = "{} posed after it has stopped, since standing animations do not move them: {}"
-        report.note("joints-stay-posed", template, number, listed(left), elements=bone_items(left))
+        report.note("joints-stay-posed", template, number, listed(of_kind("bone", left)), elements=bone_items(left))
     steps = keys.distances(motion.rotation[:, :-1], motion.rotation[:, 1:])
     if steps.size and steps.max() > np.radians(90):
         joint, frame = np.unravel_index(steps.argmax(), steps.shape)
@@ -174,7 +174,7 @@ def note_keys_between_frames(original: SecondLifeAnimation | None, edited: set[s
         scene.report.note(
             "keys-moved-to-frames",
             "keys of edited joints lay between frames in the imported file and are on frames now: {}{}",
-            listed(moved),
+            listed(of_kind("bone", moved)),
             Text("; with a scene of {:g} frames per second they stay", rate) if rate else "",
             item=Text("'{}'", Named("animation", clip.name)),
             elements=bone_items(moved),

@@ -103,7 +103,7 @@ class BoneRules(CheckedModel):
                 "unknown-bones",
                 "{} it that the avatar does not have: {}; the uploader leaves out the whole rig",
                 counted(len(unknown), "bone moves", "bones move"),
-                listed(unknown),
+                listed(of_kind("bone", unknown)),
                 item=self.item(),
                 elements=Elements("bones", skeleton.name, tuple(unknown)),
             )
@@ -123,7 +123,7 @@ class BoneRules(CheckedModel):
             idle = [name for name in skin.joint_names if avatar_joints.canonical(name) is None and name not in unknown]
             if idle:
                 template = "it lists joints that the avatar does not have: {}"
-                yield warning("unknown-joints-listed", template, listed(idle), item=self.item())
+                yield warning("unknown-joints-listed", template, listed(of_kind("bone", idle)), item=self.item())
             if _is_turned(skin.bind_shape):
                 template = "its bind shape matrix has a rotation; the uploader warns about it, but the mesh works"
                 yield warning("turned-bind-shape", template, item=self.item())

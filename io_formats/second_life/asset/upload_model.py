@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import ExportError
-from ...core.messages import counted
+from ...core.messages import Named, counted
 from ...core.options import resolve
 from ...core.scene import Mesh, Node, Scene, Skeleton, Surface
 from ...geometry.transforms import Matrix
@@ -180,7 +180,7 @@ class _Preparation:
                     "{}: its material '{}' is not on '{}'; levels of detail use the "
                     "materials of the highest level, give it one of those",
                     node.name,
-                    own[number],
+                    Named("material", own[number]),
                     finest.name,
                 )
             to[number] = found or 0

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.errors import FormatError
-from ...core.messages import listed
+from ...core.messages import Named, listed
 from ...core.scene import Layer, Material, Mesh, Node, Scene, ShapeKey, Skeleton
 from ...disk.special_files import read_bytes
 from ...encodings.byte_reader import ByteStream
@@ -127,7 +127,7 @@ def joint_list(names: list[str], stream: ByteStream) -> tuple[str, ...]:
     table = avatar_joints.table()
     for name in names:
         if name not in table:
-            raise stream.error("The avatar has no joint '{}'", name)
+            raise stream.error("The avatar has no joint '{}'", Named("bone", name))
     found: list[str] = []
     for name in table:
         if name not in names:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.errors import ExportError, FormatError
-from ...core.messages import Message, Report, Text, counted, error, listed, warning
+from ...core.messages import Message, Report, Text, counted, error, listed, of_kind, warning
 from ...core.scene import Material, Scene
 from ...core.shading import Texture
 from ...encodings.quantization import linear_to_srgb, srgb_to_linear
@@ -187,7 +187,7 @@ def to_scene(document: Bundle, name: str, options: Mapping[str, Any] | None = No
             if before != material and material.binding not in differing:
                 differing.append(material.binding)
     template = "{} different on different objects; the first one is used: {}"
-    scene.report.loss_of("materials-differ", template, differing, "material looks", "materials look")
+    scene.report.loss_of("materials-differ", template, of_kind("material", differing), "material looks", "materials look")
     scene.materials = [_scene_material(look) for name, look in materials_by_name.items() if name]
     return scene
 
@@ -289,7 +289,7 @@ class _BundleBuilder:
                 "{} packed or not saved, so the uploader cannot open them; left out: {}; save as files (File > "
                 "External Data > Unpack Resources)",
                 number,
-                listed(self.packed),
+                listed(of_kind("image", self.packed)),
             )
         return bundle_of(models[0].name, assets, instances)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.messages import Report, counted, listed
+from ...core.messages import Named, Report, counted, listed, of_kind
 from ...core.scene import AnyArray, FloatArray, IntArray, Joint, Layer, Mesh, Skeleton
 from ...core.scene import Skin as SceneSkin
 from ...geometry.normals import unit
@@ -324,11 +324,11 @@ class Rig:
             return
         for joint in self.used:
             if joint not in avatar_joints.table():
-                findings.add("unknown-joints", joint)
+                findings.add("unknown-joints", Named("bone", joint))
             elif self._is_shaped(joint):
-                findings.add("bound-with-shape", joint)
+                findings.add("bound-with-shape", Named("bone", joint))
             if joint in self.known and self._node_position(joint, turned=False) is None:
-                findings.add("joints-without-node", joint)
+                findings.add("joints-without-node", Named("bone", joint))
         if self.space.found_by != "bind" and self.binds:
             template = "its joints are bound in other axes or another unit; the viewer would show it turned or scaled"
             report.change("rig-turned-or-scaled", template)
@@ -340,7 +340,7 @@ class Rig:
             if avatar_joints.canonical(joint) not in {None, joint, joint.replace("_", " ")}
         )
         if aliases:
-            report.note("joint-aliases", "joints under other names: {}", listed(list(aliases), MOST_NAMED))
+            report.note("joint-aliases", "joints under other names: {}", listed(of_kind("bone", list(aliases)), MOST_NAMED))
 
     def _is_shaped(self, joint: str) -> bool:
         """Return whether a joint of the table is bound with another scale than that in the table."""
@@ -360,7 +360,7 @@ class Rig:
             names = sorted(moved, key=lambda joint: -moved[joint])
             number = counted(len(moved), "joint is moved", "joints are moved")
             largest = millimetres(max(moved.values()))
-            self.report.note("joint-positions-in-file", template, number, largest, listed(names, MOST_NAMED))
+            self.report.note("joint-positions-in-file", template, number, largest, listed(of_kind("bone", names), MOST_NAMED))
 
 
 def canonical_names(skin: Skin) -> list[str]:

@@ -15,7 +15,7 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from ...core.errors import FormatError
-from ...core.messages import Report, Text, counted, listed
+from ...core.messages import Report, Text, counted, listed, of_kind
 from ...core.scene import Material
 from ...core.shading import Channel, Factor, ImageMap, Mapping, Opacity, Shading, Texture, Tint
 from ...encodings import jpeg2000
@@ -269,7 +269,7 @@ class Looks:
             report.loss("older-materials", "{} of materials not carried over", number)
         if self._damaged:
             number = counted(len(self._damaged), "material")
-            report.loss("damaged-materials", "{} missing or damaged: {}", number, listed(self._damaged))
+            report.loss("damaged-materials", "{} missing or damaged: {}", number, listed(of_kind("material", self._damaged)))
 
     def _add(self, look: TextureFace) -> str:
         digits = look.texture[:8]

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.errors import FormatError
-from ...core.messages import Report, counted, listed
+from ...core.messages import Report, counted, listed, of_kind
 from ...core.scene import Layer, Material, Mesh
 from ...core.shading import Factor, ImageMap, Mixture, Opacity, Shading, Tint
 from .container import parse_member, text_of, uuid_of
@@ -155,7 +155,7 @@ class Ground:
         if self._defaults:
             number_of = counted(len(self._defaults), "texture")
             template = "{} of the ground not in the archive, since viewers have their own; plain colours instead: {}"
-            report.loss("default-ground", template, number_of, listed(list(self._defaults)))
+            report.loss("default-ground", template, number_of, listed(of_kind("image", list(self._defaults))))
         template = "The ground of {} left out, with more than 2,048 m on a side: {}"
         report.loss_of("ground-left-out", template, self._too_large, "region")
         template = "The settings of {} are damaged; those of a new region are used: {}"

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from ...core.glb_materials import GltfMaterial
-from ...core.messages import Text
+from ...core.messages import Named, Text
 from ...core.scene import FloatArray, IntArray, Scene
 from ...core.scene import Material as SceneMaterial
 from ...core.shading import Texture
@@ -314,7 +314,7 @@ class Materials:
 
     def _new_image(self, texture: Texture, material: str) -> int | None:
         report = self._scene.report
-        shown = Text("texture '{}' of material '{}'", texture.name or Path(texture.path).name, material)
+        shown = Text("texture '{}' of material '{}'", Named("image", texture.name or Path(texture.path).name), Named("material", material))
         path: Path | None = None
         if texture.data is None:
             if not texture.path:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ...core import scene as sc
 from ...core.errors import ExportError
-from ...core.messages import Report, counted, listed
+from ...core.messages import Report, counted, listed, of_kind
 from ...core.options import resolve
 from ...core.scene import AnyArray, FloatArray, IntArray, Layer, Mesh, Node, Scene, ShapeKey
 from ...encodings.quantization import color_bytes
@@ -354,7 +354,7 @@ class MeshBuilder:
             number = counted(
                 len(unused), "material slot without triangles was", "material slots without triangles were"
             )
-            self.report.loss("empty-slots", "{} left out: {}", number, listed(unused))
+            self.report.loss("empty-slots", "{} left out: {}", number, listed(of_kind("material", unused)))
         return found
 
     def surface_name(self, surface: sc.Surface) -> str:
@@ -417,7 +417,7 @@ class MeshBuilder:
             self.report.loss("unused-layers", template, listed(layers))
         keys = [key.name for key in mesh.shape_keys if key.name not in self.held_keys]
         text = "{} nothing, left out: {}"
-        self.report.loss_of("empty-shape-keys", text, keys, "shape key moves", "shape keys move")
+        self.report.loss_of("empty-shape-keys", text, of_kind("layer", keys), "shape key moves", "shape keys move")
         loose = count_loose(mesh.corner_point, len(mesh.points))
         if loose:
             number = counted(loose, "vertex belongs", "vertices belong")
@@ -472,7 +472,7 @@ class MeshBuilder:
         if not self.embeds:
             template = "{} not in the mesh file: {}. Write .anim files for them"
             names = [clip.name for clip in clips]
-            self.report.loss_of("animations-left-out", template, names, "animation is", "animations are")
+            self.report.loss_of("animations-left-out", template, of_kind("animation", names), "animation is", "animations are")
             return
         for clip in clips:
             frames = joint_tracks.delta_frames(clip, self.scene.skeletons[0])

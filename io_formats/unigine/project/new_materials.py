@@ -14,7 +14,7 @@ from xml.sax.saxutils import escape, quoteattr
 import numpy as np
 
 from ...core import shading as neutral
-from ...core.messages import Report, Text, joined
+from ...core.messages import Named, Report, Text, joined
 from ...core.scene import Material, plain_shading
 from ...core.shading import Channel, Color, Extension, Factor, ImageMap, NormalMap, Opacity, Projection, Shading, Tint
 from ...encodings.quantization import linear_to_srgb
@@ -90,7 +90,7 @@ def material_assets(materials: Sequence[Material], version: str, taken: set[str]
             continue
         name = free_name(material.name, _EXTENSION, taken)
         shading = material.shading or _known_shading(material)
-        values = _Values(shading, textures, (major, minor), report.about(Text("Material '{}'", material.name)))
+        values = _Values(shading, textures, (major, minor), report.about(Text("Material '{}'", Named("material", material.name))))
         made.append(NewAsset(name, AssetKind.MATERIAL, partial(_encode, name, version, values)))
         names[material.name] = name
     textures.report_sizes(report)
@@ -196,7 +196,7 @@ class _Values:
             if image is None or name in changed or can_be_made(copy_recipe(image.texture)):
                 continue
             text = "its texture '{}' cannot be written as PNG without Blender, so that its factor alone is"
-            self.report.loss("texture-not-written", text, image.texture.name)
+            self.report.loss("texture-not-written", text, Named("image", image.texture.name))
             changed[name] = None if isinstance(part, NormalMap) else replace(part, image=None)
         return replace(shading, **changed)
 

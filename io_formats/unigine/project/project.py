@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from xml.etree.ElementTree import Element
 
-from ...core.messages import Message, Report
+from ...core.messages import Message, Named, Report
 from ...disk.rooted_files import MOST_FILES, RootedFiles, path_key, plain_path
 from ...encodings.xml_files import parse_xml
 from ...passes.lods import without_level
@@ -245,7 +245,7 @@ class Project:
         found = self.find(reference)
         report = Report()
         if found.path is None:
-            report.loss("missing-library", "library of materials '{}' is missing", reference.strip())
+            report.loss("missing-library", "library of materials '{}' is missing", Named("material", reference.strip()))
         elif problem := self._materials.add_library(found.path):
             report.loss("unreadable-file", "{}", problem)
         return next(iter(report.messages), None)

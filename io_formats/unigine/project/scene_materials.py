@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...core.messages import Message, Report, Text, counted, listed
+from ...core.messages import Message, Report, Text, counted, listed, of_kind
 from ...core.scene import Material
 from ...projects import Projects
 from .guids import GUID_TABLE, plain_reference
@@ -92,9 +92,9 @@ class ProjectMaterials:
         report = Report()
         template = "{} missing in the project: {}"
         if names := list(self._missing):
-            report.loss("missing-material", template, counted(len(names), "material"), listed(names, MOST_NAMES))
+            report.loss("missing-material", template, counted(len(names), "material"), listed(of_kind("material", names), MOST_NAMES))
         if names := list(textures.values()):
-            report.loss("missing-texture", template, counted(len(names), "texture"), listed(names, MOST_NAMES))
+            report.loss("missing-texture", template, counted(len(names), "texture"), listed(of_kind("image", names), MOST_NAMES))
         if report.messages:
             self.project.report_causes([GUID_TABLE, *self._needed], report)
         return report.messages
@@ -158,5 +158,5 @@ def complete_materials(
     report = Report()
     for path, names in lost.items():
         template = "{} not found in the project '{}': {}"
-        report.loss("missing-material", template, counted(len(names), "material"), path, listed(names, MOST_NAMES))
+        report.loss("missing-material", template, counted(len(names), "material"), path, listed(of_kind("material", names), MOST_NAMES))
     return made, report.messages

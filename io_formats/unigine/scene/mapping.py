@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ...core.errors import FormatError
-from ...core.messages import Kind, Message, Report, Text, Unresolved, counted, distinct, listed
+from ...core.messages import Kind, Message, Named, Report, Text, Unresolved, counted, distinct, listed
 from ...core.options import resolve
 from ...core.placement import (
     Camera,
@@ -360,7 +360,7 @@ class PlacementBuilder:
         reference = node.values.get("anim_name", "")
         found = self._find(reference) if reference else None
         if reference and (found is None or found.is_source):
-            self.unresolved.add(Problem.ANIMATION, f"{node.name} ({reference})")
+            self.unresolved.add(Problem.ANIMATION, Named("animation", f"{node.name} ({reference})"))
             return None
         return found
 

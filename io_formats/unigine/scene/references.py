@@ -14,7 +14,7 @@ import numpy as np
 
 from ...core.addon_files import SourceObject
 from ...core.errors import ExportError, FormatError
-from ...core.messages import Message
+from ...core.messages import Message, Named
 from ...core.recognition import signature_text
 from ...core.scene import Layer, Material, Matrix4, Mesh, Node, Scene, Surface
 from ...geometry.normals import unit
@@ -152,7 +152,7 @@ def _add_animation(scene: Scene, file: LinkedFile) -> None:
         other = animation_mapping.to_scene(animation_codec.read(file.read()), name)
         scene.warnings += adopt_clips(scene, other)
     except (FormatError, ExportError) as problem:
-        scene.report.loss("unreadable-animation", "Its animation '{}' cannot be used: {}", file.path, problem)
+        scene.report.loss("unreadable-animation", "Its animation '{}' cannot be used: {}", Named("animation", file.path), problem)
 
 
 _NO_MATERIAL = "surface_0"

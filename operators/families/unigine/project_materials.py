@@ -15,7 +15,7 @@ from ....blender_data.mesh_data import surfaces
 from ....blender_data.names import name_in_file
 from ....blender_data.steps import Steps, scaled
 from ....io_formats.core.errors import MeshferryError
-from ....io_formats.core.messages import Report, Text, counted, listed
+from ....io_formats.core.messages import Report, Text, counted, listed, of_kind
 from ....io_formats.projects import Projects
 from ....io_formats.unigine.mesh.format import UNIGINE_MESH
 from ....io_formats.unigine.options import PROJECT_FOLDER
@@ -184,7 +184,7 @@ class MATERIAL_OT_meshferry_find_textures(LongWork, bpy.types.Operator):
             parts = [counted(before - len(left), "texture"), Text("{} completed", counted(completed, "material"))]
             if left:
                 count = counted(len(left), "texture")
-                Report(warnings).loss("textures-still-missing", "{} still missing: {}", count, listed(left, 5))
+                Report(warnings).loss("textures-still-missing", "{} still missing: {}", count, listed(of_kind("image", left), 5))
             messages.warn(name, warnings)
         return conclude(self, messages, parts, "Found")
 
