@@ -137,6 +137,7 @@ class ClipBuilder:
             self._report_bones(bones, [*keys, *tracks])
 
     def _add_samples(self, bones: BoneMap, tracks: Sequence[TransformTrack], clip: Clip, actions: ClipActions) -> None:
+        """Add tracks with a value for each frame to the actions of an armature; report what its bones cannot show."""
         if not clip.frame_count:
             self.job.report.loss("no-frames", "Animation '{}' has no frames", Named("animation", clip.name))
         self.job.played.note(bones, tracks)
@@ -213,6 +214,7 @@ class ClipBuilder:
             self.job.report.change("bones-disconnected", text, armature.name, armature_matching.named(found))
 
     def _add_vertex_tracks(self, number: int, clip: Clip, actions: ClipActions) -> None:
+        """Add the vertex animation of a clip as shape keys or cache files, as the options choose."""
         mode = self.options.vertex_animation
         for index in dict.fromkeys(track.target for track in clip.vertices):
             owner = self.job.objects[index]

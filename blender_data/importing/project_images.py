@@ -96,6 +96,7 @@ class ProjectImages:
             self._packed = 0
 
     def _make(self, texture: Texture, *, is_color: bool) -> bpy.types.Image:
+        """Return the image of a texture, linked to its file or packed; one that is not a colour is read as numbers."""
         if bpy.app.version < texture.first_version:
             raise FormatError("Blender before {}.{} may crash on it", *texture.first_version)
         label = PurePath(texture.name).stem if texture.name.lower().endswith(".texture") else texture.name

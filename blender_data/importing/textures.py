@@ -82,6 +82,7 @@ class TextureFiles:
         return True
 
     def _places(self, path: str) -> Iterator[Path]:
+        """Yield where a texture may be: at its path as stated, or relative to the folder of the file."""
         plain = path.replace("\\", "/")
         if not plain or plain.startswith("//") or _ADDRESS.match(plain):
             return
@@ -208,6 +209,7 @@ class TextureLoader:
         return self._known[key]
 
     def _load(self, material: str, texture: Texture) -> bpy.types.Image:
+        """Return the image of a texture; an empty image of its name if there is no file, which is reported."""
         label = texture.name or last_part(texture.path)
         if texture.data is not None:
             image = self._empty(label, texture.path or f"//{label}")

@@ -258,6 +258,7 @@ def _rest_of(armature: bpy.types.Object) -> _Rest:
 
 
 def _shaped(rest: _Rest, percents: Mapping[int, float]) -> _Bones | None:
+    """Return the effect of slider positions on the bones of a figure; None without a family that has such figures."""
     known = shapes()
     if known is None or not rest.names:
         return None
@@ -447,6 +448,7 @@ def unfit_bones(armature: bpy.types.Object) -> list[str]:
 
 @functools.lru_cache(maxsize=16)
 def _unfit(rest: _Rest, is_scaled_above: tuple[bool, ...], is_connected: tuple[bool, ...]) -> tuple[str, ...]:
+    """Return the bones that cannot show a shape at an end of some slider: Blender would shear or hold them."""
     is_unfit = np.zeros(len(rest.names), bool)
     for end in (0.0, 100.0):
         found = _shaped(rest, {slider.number: end for slider in sliders()})

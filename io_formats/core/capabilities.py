@@ -141,6 +141,7 @@ def _some_named(named: list[tuple[str, str]], most: int = 5) -> Text:
 
 
 def _all_losses(scene: Scene, capabilities: Capabilities) -> Iterator[_Loss]:
+    """Yield each loss of each node, mesh, skeleton and clip."""
     from .scene import Role
 
     for node in scene.nodes:
@@ -217,6 +218,7 @@ def _names_of(layers: Sequence[Layer | ShapeKey]) -> list[Named]:
 
 
 def _mesh_losses(mesh: Mesh, capabilities: Capabilities) -> list[tuple[str, int]]:
+    """Return kind and number of what a mesh loses without a name."""
     weights = mesh.joint_weights
     excess = 0
     if weights is not None and capabilities.influences and weights.shape[1] > capabilities.influences:

@@ -224,6 +224,7 @@ class Reload:
                 yield from self._import(used, import_marks.stored_options(action), new)
 
     def _import(self, path: str, options: dict[str, Any], armature: Any) -> Steps[Any]:
+        """Import a file again with its stored options; ``armature`` is the armature that its joints are matched to."""
         general = ImportOptions.of(values_for(IMPORT_OPTIONS, options))
         stored = options.get(PARTNERS)
         partners = {part: Path(path).with_name(name) for part, name in stored.items()} if stored else None

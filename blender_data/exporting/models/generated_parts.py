@@ -148,6 +148,7 @@ class PartGenerator:
     # -- shapes ---------------------------------------------------------------------------------
 
     def _make_shapes(self, model: ModelNodes) -> None:
+        """Replace the physics mesh and the hulls of a model as its physics choice asks."""
         choice = physics_choice(model.obj, model, self.options.physics_shape)
         if choice == "AUTO":
             return  # AUTO: use existing objects, or else the base hull

@@ -81,7 +81,8 @@ def with_slots_of(mesh: Mesh, finest: Mesh, *, is_shape: bool = False) -> Mesh:
 def _surfaces(mesh: Mesh, finest: Mesh, table: Sequence[int], names: Sequence[str]) -> list[Surface]:
     """Return a surface for each slot: that of the mesh itself, or else a copy of the finest mesh's surface.
 
-    Quantisation ranges are removed from copies.
+    ``names`` are the names of the slots, and ``table`` has the slot of each slot of the mesh. Quantisation ranges are
+    removed from copies.
     """
     found = [surface.without_domains() for surface in finest.surfaces[: len(names)]]
     found += [Surface(name) for name in names[len(found) :]]

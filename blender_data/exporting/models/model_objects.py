@@ -60,6 +60,7 @@ class ModelObjects:
         return list(dict.fromkeys([self.finest, *self.levels.values(), *(obj for obj in others if obj)]))
 
     def _put(self, place: int | str, obj: bpy.types.Object) -> None:
+        """Store a part as a level (a number), ``physics``, ``base_hull`` or ``hull``; it is spare if that is taken."""
         if isinstance(place, int):
             if 1 <= place < len(LEVEL_PROPERTIES) and self.levels.setdefault(place, obj) == obj:
                 return

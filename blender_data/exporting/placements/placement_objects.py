@@ -304,6 +304,7 @@ class PlacedObjects:
         return found
 
     def _placed(self, obj: bpy.types.Object) -> PlacedObject:
+        """Return an object as it is now, relative to its nearest ancestor that is a node."""
         kept = obj.meshferry
         key = "" if obj in self.sources else kept.node_key
         node = self.nodes.get(key or self.sources.get(obj, ""))

@@ -255,6 +255,7 @@ def _of_loops(values: AnyArray, loops: IntArray | None) -> AnyArray:
 
 
 def _color(attribute: bpy.types.Attribute, data: bpy.types.Mesh, loops: IntArray | None) -> Layer:
+    """Return a colour layer in 8 bits, or floats with the 8-bit colours of the file; ``loops`` are those exported."""
     stored: FloatArray | None = None
     encoded: AnyArray
     if attribute.data_type == "BYTE_COLOR":

@@ -73,6 +73,7 @@ class PlacedCollections:
         return self._levels[part, level]
 
     def _add_groups(self, part: int, groups: Sequence[PlacedCollection]) -> list[bpy.types.Collection]:
+        """Make the nested collections of a part; parents come before children."""
         home = self.of_parts[part]
         made: list[bpy.types.Collection] = []
         for group in groups:

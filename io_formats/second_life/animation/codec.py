@@ -319,6 +319,7 @@ def _joints(stream: ByteStream, document: SecondLifeAnimation) -> list[JointKeys
 
 
 def _keys(stream: ByteStream, document: SecondLifeAnimation, what: str) -> AnyArray:
+    """Read the keys of a channel, (n, 4): 16-bit codes, or floats in files of the first version."""
     count = stream.i32(Text("the number of {}", Text(what)))
     if count < 0:
         raise stream.error("The file is damaged: it claims {:,} {}", count, Text(what), offset=stream.position - 4)

@@ -129,6 +129,10 @@ class _Builder:
         return [self.face(face, some, shared, is_physics) for face, some in zip(faces, points, strict=True)]
 
     def face(self, face: FaceArrays, points: FloatArray, shared: Matrix, is_physics: bool) -> Face:
+        """Quantise a face; values that still equal the imported ones keep their codes.
+
+        ``points`` are its positions in the unit cube, and ``shared`` the range of all faces of the level.
+        """
         if face.is_empty:
             return level_block.empty_face()
         domain = self.kept_range(face.surface.position_domain if face.surface else None, points)
@@ -178,6 +182,7 @@ class _Builder:
     # -- rig ------------------------------------------------------------------------------------
 
     def skin(self, rig: Rig) -> skin_block.SkinBlock:
+        """Return the skin block of a binding."""
         bind_shape = self.unit_cube.transform if rig.bind_shape is None else rig.bind_shape
         alternative = rig.alt_inverse_bind
         matrices = [rig.inverse_bind, bind_shape, *(() if alternative is None else (alternative,))]
@@ -217,6 +222,7 @@ class _Builder:
         )
 
     def hull_points(self, node: Node) -> FloatArray:
+        """Return the points of a hull in the unit cube, at most as many as a hull may have."""
         points = self.unit_cube.normalised(node.mesh.points if node.mesh is not None else np.zeros((0, 3)))
         if not np.isfinite(points).all():
             raise ExportError("{}: it has points that are NaN or infinite; delete or correct them", node.name)

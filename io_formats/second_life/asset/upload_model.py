@@ -191,6 +191,7 @@ class _Preparation:
     # -- rig ------------------------------------------------------------------------------------
 
     def rig(self, model: Model, skeleton: Skeleton, faces: Sequence[FaceArrays], turn: Matrix) -> Rig:
+        """Return the binding: that of the file if it still fits, otherwise one computed from the skeleton."""
         used, unweighted = used_joints(faces, len(skeleton.joints), self.name)
         skin = model.finest.skin
         if self.as_imported and skin is not None:

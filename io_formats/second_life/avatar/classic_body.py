@@ -140,6 +140,9 @@ def joint_list(names: list[str], stream: ByteStream) -> tuple[str, ...]:
 
 
 def _influences(stream: ByteStream, places: Floats, joints: tuple[str, ...]) -> tuple[Indices, Floats]:
+    """Split each weight of the file into two joints and weights, (n, 2): its whole part is a joint, its fraction the
+    weight of the next one.
+    """
     if not len(places):
         return np.zeros((0, 0), np.int64), np.zeros((0, 0), np.float32)
     is_outside = (places < 0) | (places >= len(joints))
@@ -297,6 +300,7 @@ def scene_of(files: Mapping[str, bytes]) -> Scene:
 
 
 def _mesh(part: Part, found: LindenMesh, skeleton: Skeleton) -> Mesh:
+    """Return a part of the classic avatar as a mesh with weights and shape keys, in Blender's space."""
     place = {joint.name: number for number, joint in enumerate(skeleton.joints)}
     points = found.positions.astype(np.float64)
     count = len(points)

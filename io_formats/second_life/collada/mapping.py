@@ -338,6 +338,7 @@ class SceneBuilder:
         return self._static_node(file, part, *decompose_matrix(file.root @ file.converted(part.world)), -1)
 
     def _static_node(self, file: _File, part: Part, place: Place, rest: Matrix | None, parent: int) -> sc.Node:
+        """Return the node of a static object; ``rest`` is the shear that its ``place`` lacks, applied to the mesh."""
         if np.linalg.det(part.world[:3, :3]) < 0:
             self.findings.add_object(part.name, "mirrored-objects")
         if rest is not None:
@@ -349,6 +350,7 @@ class SceneBuilder:
         return node
 
     def _rigged_node(self, file: _File, part: Part, rig: Rig) -> sc.Node:
+        """Return the node of a rigged object, whose mesh is moved to where the armature rests."""
         skin = file.document.skins[part.instance.skin]
         mesh, place, binding = self._mesh(file, part), _NO_PLACE, rig.skin(skin)
         if not np.allclose(part.world, np.identity(4), atol=_STRAIGHT):

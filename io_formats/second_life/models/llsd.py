@@ -152,6 +152,7 @@ class _Reader:
             raise self.error("The data has too many values; it is damaged or hostile", offset=place)
 
     def value(self, depth: int) -> Any:
+        """Read one value of any kind."""
         start = self.position
         marker = self.take(1)[0]
         self.spend(start)

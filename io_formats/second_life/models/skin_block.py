@@ -74,6 +74,7 @@ def skin_of(value: Any, report: Report) -> SkinBlock | None:
 
 
 def _set_overrides(block: SkinBlock, value: dict[str, Any], report: Report) -> None:
+    """Decode the joint positions of a skin block, if it has usable ones, and what belongs to them."""
     if "alt_inverse_bind_matrix" not in value:
         return
     count = len(block.joint_names)

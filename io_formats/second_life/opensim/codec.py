@@ -304,6 +304,7 @@ class _Reader:
             self._control = Control()
 
     def _add_region_part(self, path: str, folder: str, kind: str, content: bytes) -> None:
+        """Add a member in a folder of a region, by kind: its parcels, terrain, settings or objects."""
         name = _readable(path[len(folder) + len(kind) :])
         if kind == PARCELS:
             self._left_out.setdefault(folder, Counter())["parcel"] += 1

@@ -195,6 +195,7 @@ class Pictures:
         return self._known[uuid]
 
     def _examined(self, uuid: str) -> jpeg2000.Jpeg2000Info | None:
+        """Return the header of a picture; None, with the reason noted, if it is missing or must not be decoded."""
         content = self._assets.picture(uuid)
         if content is None:
             self._missing.append(uuid)
@@ -272,6 +273,7 @@ class Looks:
             report.loss("damaged-materials", "{} missing or damaged: {}", number, listed(of_kind("material", self._damaged)))
 
     def _add(self, look: TextureFace) -> str:
+        """Add a material for a look of faces; return its name, the first digits of the texture."""
         digits = look.texture[:8]
         number = self._numbers[digits] = self._numbers.get(digits, 0) + 1
         name = digits if number == 1 else f"{digits}_{number}"
@@ -283,6 +285,7 @@ class Looks:
         return name
 
     def _shading(self, look: TextureFace, texture: Texture | None) -> Shading:
+        """Return the shading of a face; a full bright one only emits its colour."""
         image = ImageMap(texture, is_color=True, mapping=mapping_of(look)) if texture is not None else None
         red, green, blue = srgb_to_linear(np.array([look.color], np.float32))[0, :3].tolist()
         tint = Tint((red, green, blue), image)
@@ -306,6 +309,7 @@ class Looks:
         return replace(shading, alpha=alpha, opacity=Opacity.DITHERED) if uses_picture or value < 1 else shading
 
     def _older_material(self, uuid: str) -> OlderMaterial:
+        """Return a material with normal and specular map, which is read once; an empty one if it is missing."""
         if uuid not in self._older:
             content = self._assets.material(uuid) if uuid != NULL_ID else None
             self._older[uuid] = OlderMaterial()

@@ -165,6 +165,7 @@ class Ground:
             report.change("invalid-heights", "{} not valid; 0 is used", number_of)
 
     def _read(self, group: Group) -> None:
+        """Read the settings and the heights of a region; heights beyond all limits become 0."""
         try:
             self._settings[id(group)] = settings_of(group.settings)
         except FormatError:

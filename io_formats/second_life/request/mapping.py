@@ -182,6 +182,7 @@ class _Looks:
         return self._faces[name]
 
     def _face(self, material: Material) -> RequestFace:
+        """Return the look of a face with this material."""
         texture = None
         if material.texture is not None:
             key: object = material.texture.path if material.texture.data is None else material.texture.data
@@ -196,6 +197,7 @@ class _Looks:
         return RequestFace(tuple(np.minimum((steps + 0.01) / 255, 1.0).tolist()), material.emission > FULL_BRIGHT)
 
     def _texture(self, texture: Texture) -> int | None:
+        """Return the index of a texture in the request; None, with a message, if its image cannot be sent."""
         name = texture.name or texture.path
         data = texture.data
         if data is None:

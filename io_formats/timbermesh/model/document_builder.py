@@ -56,6 +56,7 @@ class ModelBuilder:
         return moving
 
     def node(self, index: int, node: Node) -> codec.Node:
+        """Return the node of the file for a node of the scene."""
         w, x, y, z = node.rotation
         rotation = BLENDER_TO_FILE.quaternions_to_xyzw(np.asarray([(w, x, y, z)], np.float32))[0].tolist()
         mapped = codec.Node(

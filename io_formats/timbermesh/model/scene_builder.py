@@ -258,6 +258,7 @@ class _ClipBuilder:
         return self.clips.setdefault((name, fps, frames), Clip(name or "Unnamed", fps, frames))
 
     def transform_track(self, index: int, animation: codec.NodeAnimation, report: Report) -> TransformTrack:
+        """Return the track of a node; frames without a usable value are at rest."""
         if not animation.present.all():
             template = "animation '{}' has frames without position, rotation or scale; the game does not load it"
             report.change("incomplete-frames", template, Named("animation", animation.name))
@@ -328,6 +329,7 @@ class _ClipBuilder:
 
 
 def _usable(animation: _Animation, frames: int, seen: set[str], report: Report) -> bool:
+    """Return whether an animation can be imported, and add its name to ``seen``; report the reason otherwise."""
     name, framerate = animation.name, animation.framerate
     if name in seen:
         template = "a second animation '{}' is left out; the game does not load such a file"

@@ -72,6 +72,7 @@ def encode_animation(document: AnimationFile) -> bytes:
 
 
 def _quantized(document: AnimationFile, magic: bytes) -> list[bytes]:
+    """Return the parts of an an10 file."""
     if not isinstance(document.frames, frames.DeltaFrames):
         raise ExportError("an an10 needs frames of the delta kind")
     return [
@@ -87,6 +88,7 @@ def _quantized(document: AnimationFile, magic: bytes) -> list[bytes]:
 
 
 def _flagged(document: AnimationFile, magic: bytes) -> list[bytes]:
+    """Return the parts of a file with flagged frames and its own bind transforms."""
     stored = _flagged_frames(document)
     return [
         values.encode_integer(len(document.bones)),
@@ -99,6 +101,7 @@ def _flagged(document: AnimationFile, magic: bytes) -> list[bytes]:
 
 
 def _referring(document: AnimationFile, magic: bytes) -> list[bytes]:
+    """Return the parts of a file that refers to a skeleton file."""
     stored = _flagged_frames(document)
     return [
         len(document.bones).to_bytes(4, "little"),

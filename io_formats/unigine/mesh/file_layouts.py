@@ -217,6 +217,7 @@ def _read_skeleton(stream: ByteStream, document: MeshFile) -> None:
 
 
 def _read_outline(stream: ByteStream, version: str, number: int) -> _Outline:
+    """Read the header of a surface, with the counts of its geometry, which follows after all headers."""
     stream.item = Text("surface {}", number)
     name = values.read_string(stream, "the name")
     stream.item = Text("surface '{}'", Named("layer", name))

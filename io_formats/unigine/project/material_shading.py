@@ -429,6 +429,7 @@ class _Shader:
         return self.state("opacity_map") == "1"
 
     def normal(self) -> neutral.NormalMap | None:
+        """Return the normal map of the material; None without an image that Blender can show."""
         image, found = self.texture("normal")
         if image is None or found is None:
             return None
@@ -467,6 +468,7 @@ class _Shader:
         return Opacity.ADD if self.option("blend_dest") in _DESTINATIONS_THAT_ADD else Opacity.BLEND
 
     def alpha(self, slot: str, alpha: float, mode: Opacity) -> Factor:
+        """Return the alpha of the material, whose image is in ``slot`` unless its graph or normal map holds it."""
         if mode is Opacity.OPAQUE or self.option("blend_src") in _SOURCES_WITHOUT_ALPHA:
             return Factor(1.0)
         value = min(max(alpha * self.number("transparent", 1.0), 0.0), 1.0)

@@ -239,6 +239,7 @@ class _Values:
         return self.shading.metallic, self.shading.roughness, self.shading.specular
 
     def _set_options(self) -> None:
+        """Set the options for both sides and for transparency."""
         shading = self.shading
         if shading.is_two_sided:
             self.options["two_sided"] = "1"

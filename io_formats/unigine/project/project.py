@@ -126,6 +126,7 @@ class Project:
         return self._find_guid(plain) if is_guid(plain) else self._find_path(plain)
 
     def _find_guid(self, guid: str) -> Found:
+        """Return the file of a GUID: its runtime, its asset, or the source of a missing runtime."""
         index = self._guids
         if guid in index.runtimes:
             return Found(index.runtimes[guid], Rule.RUNTIME)
@@ -151,6 +152,7 @@ class Project:
         return meta.primary.guid if meta.primary is not None else meta.guid
 
     def _find_path(self, reference: str) -> Found:
+        """Return the file of a path: at the path itself, in a container, above the project, or by its name alone."""
         path = path_in_project(reference)
         found = self.files.find(path)
         if found is not None:

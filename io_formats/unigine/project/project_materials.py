@@ -365,6 +365,7 @@ class MaterialLibrary:
 
     @cached_property
     def _by_name(self) -> dict[str, str | None]:
+        """The GUID or name of the material with each name, ignoring case; None if several materials have it."""
         found: dict[str, set[str]] = {}
         by_guid, by_name = self._entries
         for entry in {*by_guid.values(), *by_name.values()}:

@@ -58,6 +58,7 @@ class ProjectMaterials:
         return self._names[plain]
 
     def _add(self, reference: str, surface: str) -> str:
+        """Add the material of a reference, or one that stands for a missing material; return its name in the scene."""
         found = self.project.material(reference)
         if found is None:
             name = self._free(surface or reference)

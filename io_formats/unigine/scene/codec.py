@@ -223,6 +223,7 @@ def _range(element: Element, indices: int) -> tuple[str, int, int]:
 def _inline_surface(
     name: str, indices: np.ndarray[tuple[int], np.dtype[np.int64]], arrays: dict[int, Numbers]
 ) -> Surface:
+    """Return a surface whose corners are rows of ``arrays``, which are given by their byte offset in a vertex."""
     used, corners = np.unique(indices, return_inverse=True)
     rows = {offset: values[used] for offset, values in arrays.items()}
     uvs = rows.get(16)

@@ -161,6 +161,7 @@ class NodeBuilder:
         return made
 
     def _surfaces(self, node: PlacedNode, model: WrittenModel, use: ModelUse) -> tuple[SurfaceSetting, ...]:
+        """Return the settings of all surfaces of a model; a level is visible until the next coarser one starts."""
         waiting: dict[str, list[SlotUse]] = {}
         for slot in use.slots:
             waiting.setdefault(printable(slot.name), []).append(slot)

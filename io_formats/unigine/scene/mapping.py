@@ -282,6 +282,7 @@ class PlacementBuilder:
         return self._found[reference]
 
     def _part_use(self, node: SceneNode, reference: str) -> PartUse | None:
+        """Return the part for a node file, which is read once; None, with the problem noted, if it cannot be shown."""
         found = self._find(reference)
         if found is None:
             self.unresolved.add(Problem.NODE, reference)
@@ -306,6 +307,7 @@ class PlacementBuilder:
         return PartUse(index)
 
     def _model_use(self, node: SceneNode, geometries: Mapping[str, SceneNode]) -> ModelUse | None:
+        """Return the use of the model that a node shows; nodes with equal surfaces share one."""
         if "cluster_file_id" in node.values and node.instances is None:
             self.unresolved.add(Problem.CLUSTER, node.name)
             return None

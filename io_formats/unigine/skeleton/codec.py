@@ -135,6 +135,7 @@ def _read_count(stream: ByteStream, size: int, what: str) -> int:
 
 
 def _read_profiles(stream: ByteStream, what: str) -> list[Profile]:
+    """Read named lists of numbers; ``what`` names the kind in messages."""
     profiles = []
     for number in range(_read_count(stream, 8, what)):
         name = unigine_values.read_long_string(stream, Text("the name of {} {}", Text(what), number))
