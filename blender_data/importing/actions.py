@@ -262,7 +262,9 @@ class ClipActions:
         for name, location, scale in zip(tracks, channels.location, channels.scale, strict=True):
             if not max(location.max(), -location.min(), scale.max(), -scale.min()) < _MOST:
                 raise MeshferryError(
-                    "Animation '{}' moves or scales bone '{}' beyond any measure", Named("animation", self.clip.name), Named("bone", name)
+                    "Animation '{}' moves or scales bone '{}' beyond any measure",
+                    Named("animation", self.clip.name),
+                    Named("bone", name),
                 )
         return channels
 

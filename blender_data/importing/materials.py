@@ -143,7 +143,9 @@ class MaterialFinder:
             return
         missing = {name for name in wanted if not (self.options.use_existing_materials and self._existing(name))}
         if kind := special_kind(self.library):
-            raise MeshferryError("Material library '{}' is a {}, not a .blend file", Named("file", Path(self.library).name), kind)
+            raise MeshferryError(
+                "Material library '{}' is a {}, not a .blend file", Named("file", Path(self.library).name), kind
+            )
         libraries = set(bpy.data.libraries)
         try:
             with bpy.data.libraries.load(self.library, link=True) as (source, target):

@@ -71,8 +71,7 @@ def arrange_nodes(tree: bpy.types.NodeTree, output: bpy.types.Node) -> None:
 
 
 def _set_columns(node: bpy.types.Node, column: int, columns: dict[bpy.types.Node, int]) -> None:
-    """Store the column of a node and of all nodes before it, at least one further from the output than what they feed.
-    """
+    """Store the columns of a node and of all nodes before it; each is beyond the columns of the nodes that it feeds."""
     if columns.get(node, -1) >= column:
         return
     columns[node] = column

@@ -62,7 +62,12 @@ class ClipChoice:
         names = [self.new_names.get(clip.name, clip.name) for clip in scene.clips]
         for clip, name in zip(scene.clips, names, strict=True):
             if name != clip.name and names.count(name) > 1:
-                raise MeshferryError("--rename-clip '{}={}': there is another animation '{}'", Named("animation", clip.name), name, Named("animation", name))
+                raise MeshferryError(
+                    "--rename-clip '{}={}': there is another animation '{}'",
+                    Named("animation", clip.name),
+                    name,
+                    Named("animation", name),
+                )
         for clip, name in zip(scene.clips, names, strict=True):
             if clip.name in self.new_names:
                 self._renamed.add(clip.name)
@@ -93,7 +98,9 @@ class ClipChoice:
         for old in self.new_names:
             if old not in self._renamed:
                 known = ", ".join(f"'{name}'" for name in self._seen) or "none"
-                raise MeshferryError("--rename-clip: there is no animation '{}'; there are {}", Named("animation", old), known)
+                raise MeshferryError(
+                    "--rename-clip: there is no animation '{}'; there are {}", Named("animation", old), known
+                )
 
 
 def parse_renaming(text: str) -> tuple[str, str]:

@@ -112,11 +112,15 @@ def report_oddities(bones: Sequence[Bone], transforms: FloatArray, report: Repor
     ``transforms`` is empty if the file has none.
     """
     double = [name for name, times in Counter(bone.name for bone in bones).items() if times > 1]
-    report.change_of("repeated-bone-name", "{} used twice: {}", of_kind("bone", double), "bone name is", "bone names are")
+    report.change_of(
+        "repeated-bone-name", "{} used twice: {}", of_kind("bone", double), "bone name is", "bone names are"
+    )
     lengths = np.linalg.norm(transforms[:, 3:7].astype(np.float64), axis=1)
     bent = [bones[place].name for place in np.flatnonzero(np.abs(lengths - 1) > _UNIT_TOLERANCE).tolist()]
     text = "{} not of unit length: {}"
-    report.change_of("not-unit-rotation", text, of_kind("bone", bent), "bone has a bind rotation", "bones have bind rotations")
+    report.change_of(
+        "not-unit-rotation", text, of_kind("bone", bent), "bone has a bind rotation", "bones have bind rotations"
+    )
 
 
 def check_bones(bones: list[Bone], report: Report) -> None:
@@ -126,7 +130,10 @@ def check_bones(bones: list[Bone], report: Report) -> None:
     if twice:
         number = counted(len(twice), "bone name is", "bone names are")
         report.warning(
-            "repeated-bone-name", "{} used twice, and UNIGINE finds bones by name: {}", number, listed(of_kind("bone", twice))
+            "repeated-bone-name",
+            "{} used twice, and UNIGINE finds bones by name: {}",
+            number,
+            listed(of_kind("bone", twice)),
         )
     if "" in names:
         report.warning("no-name", "{} no name", counted(names[""], "bone has", "bones have"))
@@ -166,5 +173,7 @@ def from_skeleton(skeleton: Skeleton) -> tuple[list[Bone], FloatArray]:
     broken = ~np.isfinite(transforms).all(axis=1)
     if broken.any():
         name = skeleton.joints[int(np.flatnonzero(broken)[0])].name
-        raise ExportError("Bone '{}' of '{}': its rest transform holds NaN or infinite values", Named("bone", name), skeleton.name)
+        raise ExportError(
+            "Bone '{}' of '{}': its rest transform holds NaN or infinite values", Named("bone", name), skeleton.name
+        )
     return [Bone(joint.name, joint.parent) for joint in skeleton.joints], transforms

@@ -63,7 +63,9 @@ def to_tracks(
     if odd.any():
         bent = [joints[indices[place]].name for place in np.flatnonzero(odd).tolist()]
         number = counted(len(bent), "animated bone has rotations", "animated bones have rotations")
-        report.change("not-unit-rotation", "{} not of unit length, normalised: {}", number, listed(of_kind("bone", bent)))
+        report.change(
+            "not-unit-rotation", "{} not of unit length, normalised: {}", number, listed(of_kind("bone", bent))
+        )
     translation, rotation, scale = (
         _by_bone(values) for values in (translations(frames), rotation[..., _WXYZ], scales(frames))
     )
@@ -211,17 +213,30 @@ def _samples(clip: Clip, skeleton: Skeleton) -> _Samples:
     seen: set[int] = set()
     for track in tracks:
         if not 0 <= track.target < len(skeleton.joints):
-            raise ExportError("Animation '{}' moves bone {}, which '{}' lacks", Named("animation", clip.name), track.target, skeleton.name)
+            raise ExportError(
+                "Animation '{}' moves bone {}, which '{}' lacks",
+                Named("animation", clip.name),
+                track.target,
+                skeleton.name,
+            )
         name = skeleton.joints[track.target].name
         if track.target in seen:
-            raise ExportError("Animation '{}' moves bone '{}' twice", Named("animation", clip.name), Named("bone", name))
+            raise ExportError(
+                "Animation '{}' moves bone '{}' twice", Named("animation", clip.name), Named("bone", name)
+            )
         seen.add(track.target)
         for values in (track.translation, track.rotation, track.scale):
             if len(values) != clip.frame_count:
                 message = Text("{:,} frames instead of {:,}", len(values), clip.frame_count)
-                raise ExportError("Animation '{}', bone '{}': {}", Named("animation", clip.name), Named("bone", name), message)
+                raise ExportError(
+                    "Animation '{}', bone '{}': {}", Named("animation", clip.name), Named("bone", name), message
+                )
             if not np.isfinite(values).all():
-                raise ExportError("Animation '{}', bone '{}': some frames hold NaN or infinite values", Named("animation", clip.name), Named("bone", name))
+                raise ExportError(
+                    "Animation '{}', bone '{}': some frames hold NaN or infinite values",
+                    Named("animation", clip.name),
+                    Named("bone", name),
+                )
 
     def side_by_side(arrays: list[FloatArray], width: int) -> FloatArray:
         if not arrays:

@@ -24,6 +24,7 @@ from ..selection import leave_edit_mode
 from ..translations import rpt_
 from .mesh_tools import apply_scale, scale_refusal
 
+
 class Fix(Enum):
     """A change in Blender that removes the cause of a finding."""
 

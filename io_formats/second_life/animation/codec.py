@@ -351,7 +351,12 @@ def _report_oddities(document: SecondLifeAnimation) -> None:
     twice = [name for name, times in names.items() if times > 1]
     if twice:
         number = counted(len(twice), "joint is", "joints are")
-        report.change("joints-listed-twice", "{} listed twice; viewers use the first entry: {}", number, listed(of_kind("bone", twice)))
+        report.change(
+            "joints-listed-twice",
+            "{} listed twice; viewers use the first entry: {}",
+            number,
+            listed(of_kind("bone", twice)),
+        )
     if document.trailing:
         number = counted(len(document.trailing), "byte follows", "bytes follow")
         report.loss("bytes-after-end", "{} its end; viewers ignore them", number)

@@ -177,7 +177,9 @@ def _drop_unknown_joints(document: SecondLifeAnimation, scene: Scene) -> None:
     if names:
         document.joints = [joint for joint in document.joints if decode_text(joint.name) not in names]
         number = counted(len(names), "joint of the imported file is", "joints of the imported file are")
-        scene.report.loss("unknown-joints-left-out", "{} not in the avatar and left out: {}", number, listed(of_kind("bone", names)))
+        scene.report.loss(
+            "unknown-joints-left-out", "{} not in the avatar and left out: {}", number, listed(of_kind("bone", names))
+        )
 
 
 def _drop_constraints(document: SecondLifeAnimation, scene: Scene) -> None:

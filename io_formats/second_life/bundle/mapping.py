@@ -187,7 +187,9 @@ def to_scene(document: Bundle, name: str, options: Mapping[str, Any] | None = No
             if before != material and material.binding not in differing:
                 differing.append(material.binding)
     template = "{} different on different objects; the first one is used: {}"
-    scene.report.loss_of("materials-differ", template, of_kind("material", differing), "material looks", "materials look")
+    scene.report.loss_of(
+        "materials-differ", template, of_kind("material", differing), "material looks", "materials look"
+    )
     scene.materials = [_scene_material(look) for name, look in materials_by_name.items() if name]
     return scene
 

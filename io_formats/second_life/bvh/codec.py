@@ -208,7 +208,7 @@ def _read_root(lines: _Lines, document: Bvh) -> None:
 
 
 def _read_joint(lines: _Lines, document: Bvh, name: str, parent: int) -> int:
-    """Read the offset and the channels of a joint, which follow its name, and add it to the joints; return its index."""
+    """Read the offset and the channels of a joint, which follow its name; add the joint and return its index."""
     lines.expect("{")
     words = lines.expect("OFFSET").split()
     try:

@@ -340,7 +340,9 @@ class Rig:
             if avatar_joints.canonical(joint) not in {None, joint, joint.replace("_", " ")}
         )
         if aliases:
-            report.note("joint-aliases", "joints under other names: {}", listed(of_kind("bone", list(aliases)), MOST_NAMED))
+            report.note(
+                "joint-aliases", "joints under other names: {}", listed(of_kind("bone", list(aliases)), MOST_NAMED)
+            )
 
     def _is_shaped(self, joint: str) -> bool:
         """Return whether a joint of the table is bound with another scale than that in the table."""
@@ -360,7 +362,9 @@ class Rig:
             names = sorted(moved, key=lambda joint: -moved[joint])
             number = counted(len(moved), "joint is moved", "joints are moved")
             largest = millimetres(max(moved.values()))
-            self.report.note("joint-positions-in-file", template, number, largest, listed(of_kind("bone", names), MOST_NAMED))
+            self.report.note(
+                "joint-positions-in-file", template, number, largest, listed(of_kind("bone", names), MOST_NAMED)
+            )
 
 
 def canonical_names(skin: Skin) -> list[str]:

@@ -184,6 +184,7 @@ def faces_of(value: Any, report: Report) -> list[Face]:
 
 def _face(value: Any, report: Report) -> Face:
     """Decode a face of a level; one that cannot be used becomes an empty face, with a message."""
+
     def empty(why: str) -> Face:
         if why:
             report.loss("face-left-out", "{}; it is left out", Text(why))

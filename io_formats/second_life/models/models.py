@@ -143,6 +143,7 @@ def findings_once(models: Sequence[Model], check: Callable[[Model], Iterable[Mes
 
 def _content(model: Model, meshes: EqualMeshes) -> Hashable:
     """Return a key that is equal for models whose levels and shapes are equal."""
+
     def mesh_of(node: Node | None) -> int | None:
         return None if node is None or node.mesh is None else id(meshes.first(node.mesh))
 

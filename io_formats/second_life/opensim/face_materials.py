@@ -270,7 +270,9 @@ class Looks:
             report.loss("older-materials", "{} of materials not carried over", number)
         if self._damaged:
             number = counted(len(self._damaged), "material")
-            report.loss("damaged-materials", "{} missing or damaged: {}", number, listed(of_kind("material", self._damaged)))
+            report.loss(
+                "damaged-materials", "{} missing or damaged: {}", number, listed(of_kind("material", self._damaged))
+            )
 
     def _add(self, look: TextureFace) -> str:
         """Add a material for a look of faces; return its name, the first digits of the texture."""

@@ -208,7 +208,9 @@ class _Looks:
             try:
                 data = read_bytes(texture.path)
             except FormatError as problem:
-                self._scene.report.loss("texture-left-out", "Texture '{}' is left out: {}", Named("image", name), problem)
+                self._scene.report.loss(
+                    "texture-left-out", "Texture '{}' is left out: {}", Named("image", name), problem
+                )
                 return None
         stream = jpeg2000.codestream(data)
         if stream is None:

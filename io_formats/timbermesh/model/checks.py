@@ -141,7 +141,9 @@ def _check_properties(report: Report, node: codec.Node) -> None:
         if found is None:
             continue
         if len(found.data) < count * needed * 4:
-            report.error("property-size", "vertex property '{}' is shorter than its {:,} vertices", Named("layer", name), count)
+            report.error(
+                "property-size", "vertex property '{}' is shorter than its {:,} vertices", Named("layer", name), count
+            )
         elif found.scalar_type not in (
             codec.ScalarType.FLOAT32,
             codec.ScalarType.UNSPECIFIED,

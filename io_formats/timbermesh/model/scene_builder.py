@@ -144,7 +144,10 @@ class _NodeBuilder:
             return None
         if values.dtype != np.float32:
             self.report.change(
-                "property-type", "its vertex property '{}' is {}; read as float32", Named("layer", name), values.dtype.name
+                "property-type",
+                "its vertex property '{}' is {}; read as float32",
+                Named("layer", name),
+                values.dtype.name,
             )
             if name == "color" and values.dtype == np.uint8:
                 return from_unorm(values)
@@ -202,7 +205,9 @@ class _NodeBuilder:
         finite = np.isfinite(values)
         if finite.all():
             return values
-        self.report.change("nan-uv-coordinates", "its UV layer '{}' holds NaN or infinite values; replaced by 0", Named("layer", name))
+        self.report.change(
+            "nan-uv-coordinates", "its UV layer '{}' holds NaN or infinite values; replaced by 0", Named("layer", name)
+        )
         return np.where(finite, values, np.float32(0))
 
     def custom_layers(self, count: int) -> list[Layer]:
@@ -297,7 +302,9 @@ class _ClipBuilder:
         self.track_bytes_left -= len(animation.frames) * mesh.points.nbytes
         if self.track_bytes_left < 0:
             template = "vertex animation '{}' has {:,} frames of {:,} vertices, more than fit in memory; left out"
-            report.loss("clip-too-large", template, Named("animation", animation.name), len(animation.frames), len(mesh.points))
+            report.loss(
+                "clip-too-large", template, Named("animation", animation.name), len(animation.frames), len(mesh.points)
+            )
             return None
         offsets = np.empty((len(animation.frames), count, 3), np.float32)
         for frame, found in zip(offsets, animation.frames, strict=True):
@@ -340,7 +347,12 @@ def _usable(animation: _Animation, frames: int, seen: set[str], report: Report) 
         report.loss("no-frames", "animation '{}' has no frames; left out", Named("animation", name))
         return False
     if not (math.isfinite(framerate) and framerate > 0):
-        report.loss("invalid-frame-rate", "animation '{}' has a frame rate of {:g}; left out", Named("animation", name), framerate)
+        report.loss(
+            "invalid-frame-rate",
+            "animation '{}' has a frame rate of {:g}; left out",
+            Named("animation", name),
+            framerate,
+        )
         return False
     return True
 

@@ -420,7 +420,11 @@ def check_version(document: MeshFile) -> None:
     if version == SINGLE_TARGET_VERSION:
         for surface in document.surfaces:
             if len(surface.targets) > 1:
-                raise ExportError("Surface '{}': {} holds no morph targets; choose ms13 or ms14", Named("layer", surface.name), version)
+                raise ExportError(
+                    "Surface '{}': {} holds no morph targets; choose ms13 or ms14",
+                    Named("layer", surface.name),
+                    version,
+                )
 
 
 def check_written_surface(surface: Surface, bones: int) -> None:

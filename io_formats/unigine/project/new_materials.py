@@ -90,7 +90,9 @@ def material_assets(materials: Sequence[Material], version: str, taken: set[str]
             continue
         name = free_name(material.name, _EXTENSION, taken)
         shading = material.shading or _known_shading(material)
-        values = _Values(shading, textures, (major, minor), report.about(Text("Material '{}'", Named("material", material.name))))
+        values = _Values(
+            shading, textures, (major, minor), report.about(Text("Material '{}'", Named("material", material.name)))
+        )
         made.append(NewAsset(name, AssetKind.MATERIAL, partial(_encode, name, version, values)))
         names[material.name] = name
     textures.report_sizes(report)

@@ -184,7 +184,9 @@ class MATERIAL_OT_meshferry_find_textures(LongWork, bpy.types.Operator):
             parts = [counted(before - len(left), "texture"), Text("{} completed", counted(completed, "material"))]
             if left:
                 count = counted(len(left), "texture")
-                Report(warnings).loss("textures-still-missing", "{} still missing: {}", count, listed(of_kind("image", left), 5))
+                Report(warnings).loss(
+                    "textures-still-missing", "{} still missing: {}", count, listed(of_kind("image", left), 5)
+                )
             messages.warn(name, warnings)
         return conclude(self, messages, parts, "Found")
 
