@@ -157,13 +157,8 @@ def _with_inverted_green(image: bpy.types.Image) -> bpy.types.Image:
 
 def report_mixtures(materials: Iterable[bpy.types.Material], report: Report) -> None:
     """Report the materials with a mixture of images by a factor that is not constant."""
-    names = [material.name for material in materials if _has_mixture(material)]
-    report.loss_of(
-        "image-mixture",
-        "{} with a mixture of images, which the file does not hold: {}",
-        of_kind("material", names),
-        "material",
-    )
+    names = of_kind("material", (material.name for material in materials if _has_mixture(material)))
+    report.loss_of("image-mixture", "{} with a mixture of images, which the file does not hold: {}", names, "material")
 
 
 def _has_mixture(material: bpy.types.Material) -> bool:

@@ -241,10 +241,7 @@ class TextureLoader:
                 "textures-from-elsewhere",
                 "{} shown from outside of the file's folder: {}",
                 counted(len(outside), "texture is", "textures are"),
-                listed(
-                    of_kind("file", [str(folder) for folder in dict.fromkeys(path.parent for path in outside)]),
-                    _MOST_NAMED,
-                ),
+                listed(of_kind("file", (str(path) for path in {path.parent: 0 for path in outside})), _MOST_NAMED),
             )
         self._files.outside.clear()
         if len(self._missing) == 1:
@@ -275,9 +272,8 @@ class TextureLoader:
     def _checked(self, material: str, label: str, image: bpy.types.Image, *, is_read: bool = True) -> bpy.types.Image:
         if not is_read or not all(image.size):
             item = Text("Material '{}'", Named("material", material))
-            self._report.loss(
-                "unreadable-image", "its texture '{}' cannot be read as an image", Named("image", label), item=item
-            )
+            text = "its texture '{}' cannot be read as an image"
+            self._report.loss("unreadable-image", text, Named("image", label), item=item)
         return image
 
 

@@ -186,10 +186,8 @@ def _color_checksums(mesh: bpy.types.Mesh) -> Iterator[tuple[str, int]]:
         if attribute.data_type == "BYTE_COLOR":
             values = arrays.read(attribute.data, "color_srgb", 4)
             if values.any():
-                yield (
-                    Text("attribute '{}'", Named("layer", attribute.name)),
-                    zlib.crc32(np.rint(values * 255).astype(np.uint8)),
-                )
+                named = Text("attribute '{}'", Named("layer", attribute.name))
+                yield named, zlib.crc32(np.rint(values * 255).astype(np.uint8))
 
 
 def _weight_checksums(obj: bpy.types.Object, old: Container[str]) -> dict[str, float]:

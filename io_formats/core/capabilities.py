@@ -131,7 +131,7 @@ def _report_loss(kind: str, found: list[_Loss], report: Report) -> None:
     report.loss(code, "{} not carried over: {}", number, names)
 
 
-def _some_named(named: list[tuple[str, str]], most: int = 5) -> Text:
+def _some_named(named: Sequence[tuple[str, str]], most: int = 5) -> Text:
     """Return a list of names with their owners, for example ``'Up', 'Down' of 'Body', 'Wide' of 'Hat'``."""
     owners: dict[str, list[str]] = {}
     for name, owner in named[:most]:

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from ..core.messages import Report, counted, listed
+from ..core.messages import Named, Report, counted, listed
 from ..core.placement import ADDED, Channels, Matrix, ModelUse, NodeEdit, PlacedNode, PlacedObject, PlacementPart
 from ..core.scene import Scene
 
@@ -321,7 +321,9 @@ class _Comparison:
             if now.identity:
                 changed[now.slot] = now.identity
             else:
-                self.lost.setdefault("a material that is not in the project", []).append(f"{placed.title}: {now.name}")
+                self.lost.setdefault("a material that is not in the project", []).append(
+                    Named("layer", f"{placed.title}: {now.name}")
+                )
         edit.materials = changed
 
     def _report(self) -> None:

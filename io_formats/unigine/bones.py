@@ -111,16 +111,13 @@ def report_oddities(bones: Sequence[Bone], transforms: FloatArray, report: Repor
 
     ``transforms`` is empty if the file has none.
     """
-    double = [name for name, times in Counter(bone.name for bone in bones).items() if times > 1]
-    report.change_of(
-        "repeated-bone-name", "{} used twice: {}", of_kind("bone", double), "bone name is", "bone names are"
-    )
+    double = of_kind("bone", (name for name, times in Counter(bone.name for bone in bones).items() if times > 1))
+    report.change_of("repeated-bone-name", "{} used twice: {}", double, "bone name is", "bone names are")
     lengths = np.linalg.norm(transforms[:, 3:7].astype(np.float64), axis=1)
     bent = [bones[place].name for place in np.flatnonzero(np.abs(lengths - 1) > _UNIT_TOLERANCE).tolist()]
     text = "{} not of unit length: {}"
-    report.change_of(
-        "not-unit-rotation", text, of_kind("bone", bent), "bone has a bind rotation", "bones have bind rotations"
-    )
+    nouns = "bone has a bind rotation", "bones have bind rotations"
+    report.change_of("not-unit-rotation", text, of_kind("bone", bent), *nouns)
 
 
 def check_bones(bones: list[Bone], report: Report) -> None:
@@ -129,12 +126,8 @@ def check_bones(bones: list[Bone], report: Report) -> None:
     twice = [name for name, times in names.items() if times > 1]
     if twice:
         number = counted(len(twice), "bone name is", "bone names are")
-        report.warning(
-            "repeated-bone-name",
-            "{} used twice, and UNIGINE finds bones by name: {}",
-            number,
-            listed(of_kind("bone", twice)),
-        )
+        template = "{} used twice, and UNIGINE finds bones by name: {}"
+        report.warning("repeated-bone-name", template, number, listed(of_kind("bone", twice)))
     if "" in names:
         report.warning("no-name", "{} no name", counted(names[""], "bone has", "bones have"))
 

@@ -139,9 +139,7 @@ def _constraints(document: SecondLifeAnimation) -> Iterator[Message]:
             "unusable-constraints",
             "viewers refuse {}, for which a volume or an animated joint is missing: {}",
             counted(len(unusable), "constraint"),
-            listed(
-                of_kind("bone", list(dict.fromkeys(_source_name(document.constraints[number]) for number in unusable)))
-            ),
+            listed(of_kind("bone", {_source_name(document.constraints[number]): 0 for number in unusable})),
         )
     if any(chain > LONGEST_CHAIN for chain in document.constraints["chain_length"].tolist()):
         template = "a constraint bends more than {} joints, which can crash viewers"

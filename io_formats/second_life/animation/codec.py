@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.errors import UnsupportedFormatError
-from ...core.messages import Message, Named, Report, Text, counted, listed, of_kind
+from ...core.messages import Message, Named, Report, Text, counted, of_kind
 from ...core.scene import AnyArray, FloatArray
 from ...encodings.byte_reader import ByteStream
 from ...geometry.transforms import euler_matrices, matrices_to_quaternions
@@ -348,15 +348,9 @@ def _report_oddities(document: SecondLifeAnimation) -> None:
     """Warn about data that a viewer reads differently than it is written."""
     report = Report(document.warnings)
     names = Counter(joint.known or decode_text(joint.name) for joint in document.joints)
-    twice = [name for name, times in names.items() if times > 1]
-    if twice:
-        number = counted(len(twice), "joint is", "joints are")
-        report.change(
-            "joints-listed-twice",
-            "{} listed twice; viewers use the first entry: {}",
-            number,
-            listed(of_kind("bone", twice)),
-        )
+    twice = of_kind("bone", (name for name, times in names.items() if times > 1))
+    template = "{} listed twice; viewers use the first entry: {}"
+    report.change_of("joints-listed-twice", template, twice, "joint is", "joints are")
     if document.trailing:
         number = counted(len(document.trailing), "byte follows", "bytes follow")
         report.loss("bytes-after-end", "{} its end; viewers ignore them", number)

@@ -49,35 +49,27 @@ def warn_of_unknown_bones(clip: Clip, skeleton: Skeleton, motion: AvatarMotion, 
     numbers = sorted({track.target for track in clip.transforms}.difference(motion.mapped))
     parents = {joint.parent for joint in joints}
     ends = {number for number in numbers if number not in parents and joints[number].name.lower().endswith("_end")}
-    names = [joints[number].name for number in numbers if joints[number].deforms and number not in ends]
+    deforming = (joints[number] for number in numbers if joints[number].deforms and number not in ends)
+    names = of_kind("bone", (joint.name for joint in deforming))
     if names:
         number = counted(len(names), "animated bone is", "animated bones are")
         template = "{} no joint of the avatar and left out: {}"
-        scene.report.loss(
-            "unknown-bones-left-out", template, number, listed(of_kind("bone", names)), elements=bone_items(names)
-        )
+        scene.report.loss("unknown-bones-left-out", template, number, listed(names), elements=bone_items(names))
         for name in names:
             near = difflib.get_close_matches(name, avatar_joints.table(), n=1, cutoff=_LIKE)
             if near:
                 template = "bone '{}' has almost the name of the joint '{}'"
-                scene.report.loss(
-                    "bone-almost-a-joint",
-                    template,
-                    Named("bone", name),
-                    Named("bone", near[0]),
-                    elements=bone_items([name]),
-                )
+                joint = Named("bone", near[0])
+                scene.report.loss("bone-almost-a-joint", template, name, joint, elements=bone_items([name]))
 
 
 def warn_of_moved_joints(joints: Sequence[str], scene: Scene) -> None:
     """Warn about joints that leave their rest positions in an animation that stores no positions."""
-    moved = [joint for joint in joints if joint != avatar_joints.ROOT]
+    moved = of_kind("bone", (joint for joint in joints if joint != avatar_joints.ROOT))
     if moved:
         number = counted(len(moved), "joint moves", "joints move")
         template = "{} from its place, which is left out (option Positions): {}"
-        scene.report.loss(
-            "joint-positions-left-out", template, number, listed(of_kind("bone", moved)), elements=bone_items(moved)
-        )
+        scene.report.loss("joint-positions-left-out", template, number, listed(moved), elements=bone_items(moved))
 
 
 def warn_of_scale(clip: Clip, skeleton: Skeleton, motion: AvatarMotion, scene: Scene) -> None:
@@ -92,9 +84,8 @@ def warn_of_scale(clip: Clip, skeleton: Skeleton, motion: AvatarMotion, scene: S
     if scaled and not motion.is_other_rig:
         number = counted(len(scaled), "bone is", "bones are")
         template = "{} scaled, which an animation cannot hold: {}"
-        scene.report.loss(
-            "bone-scale-left-out", template, number, listed(of_kind("bone", scaled)), elements=bone_items(scaled)
-        )
+        names = listed(of_kind("bone", scaled))
+        scene.report.loss("bone-scale-left-out", template, number, names, elements=bone_items(scaled))
 
 
 def refuse_far(motion: AvatarMotion, positioned: Sequence[bool], clip: Clip) -> None:

@@ -113,7 +113,7 @@ class BoneRules(CheckedModel):
             yield error(
                 "too-many-joints",
                 "{} bones move it; a mesh may have {}. Those with the least weight: {}",
-                *(len(known), avatar_joints.MOST_JOINTS, listed(weakest, len(weakest))),
+                *(len(known), avatar_joints.MOST_JOINTS, listed(of_kind("bone", weakest), len(weakest))),
                 **self.about(self.model.finest, vertices=vertices),
             )
         if self.stored and skin is not None:

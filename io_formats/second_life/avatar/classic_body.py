@@ -140,8 +140,9 @@ def joint_list(names: list[str], stream: ByteStream) -> tuple[str, ...]:
 
 
 def _influences(stream: ByteStream, places: Floats, joints: tuple[str, ...]) -> tuple[Indices, Floats]:
-    """Split each weight of the file into two joints and weights, (n, 2): its whole part is a joint, its fraction the
-    weight of the next one.
+    """Split each weight of the file into two joints and their weights, (n, 2).
+
+    Its whole part is the first joint, and its fraction the weight of the second one, which follows in the list.
     """
     if not len(places):
         return np.zeros((0, 0), np.int64), np.zeros((0, 0), np.float32)

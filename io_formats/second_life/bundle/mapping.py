@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.errors import ExportError, FormatError
-from ...core.messages import Message, Report, Text, counted, error, listed, of_kind, warning
+from ...core.messages import Message, Report, Text, error, listed, of_kind, warning
 from ...core.scene import Material, Scene
 from ...core.shading import Texture
 from ...encodings.quantization import linear_to_srgb, srgb_to_linear
@@ -187,9 +187,8 @@ def to_scene(document: Bundle, name: str, options: Mapping[str, Any] | None = No
             if before != material and material.binding not in differing:
                 differing.append(material.binding)
     template = "{} different on different objects; the first one is used: {}"
-    scene.report.loss_of(
-        "materials-differ", template, of_kind("material", differing), "material looks", "materials look"
-    )
+    names = of_kind("material", differing)
+    scene.report.loss_of("materials-differ", template, names, "material looks", "materials look")
     scene.materials = [_scene_material(look) for name, look in materials_by_name.items() if name]
     return scene
 
@@ -284,15 +283,11 @@ class _BundleBuilder:
                 )
         if not scene.as_imported:
             self.fill_physics(assets, labels)
-        if self.packed:
-            number = counted(len(self.packed), "texture is", "textures are")
-            scene.report.loss(
-                "texture-packed",
-                "{} packed or not saved, so the uploader cannot open them; left out: {}; save as files (File > "
-                "External Data > Unpack Resources)",
-                number,
-                listed(of_kind("image", self.packed)),
-            )
+        template = (
+            "{} packed or not saved, so the uploader cannot open them; left out: {}; save as files (File > "
+            "External Data > Unpack Resources)"
+        )
+        scene.report.loss_of("texture-packed", template, of_kind("image", self.packed), "texture is", "textures are")
         return bundle_of(models[0].name, assets, instances)
 
     def fill_physics(self, assets: Sequence[Asset], labels: Sequence[str]) -> None:

@@ -340,9 +340,8 @@ class Rig:
             if avatar_joints.canonical(joint) not in {None, joint, joint.replace("_", " ")}
         )
         if aliases:
-            report.note(
-                "joint-aliases", "joints under other names: {}", listed(of_kind("bone", list(aliases)), MOST_NAMED)
-            )
+            names = listed(of_kind("bone", aliases), MOST_NAMED)
+            report.note("joint-aliases", "joints under other names: {}", names)
 
     def _is_shaped(self, joint: str) -> bool:
         """Return whether a joint of the table is bound with another scale than that in the table."""
@@ -359,12 +358,10 @@ class Rig:
         moved = {} if positions is None else self._moved(joints, positions)
         if moved:
             template = "{} by its nodes, by up to {} (joint positions): {}"
-            names = sorted(moved, key=lambda joint: -moved[joint])
+            names = listed(of_kind("bone", sorted(moved, key=lambda joint: -moved[joint])), MOST_NAMED)
             number = counted(len(moved), "joint is moved", "joints are moved")
             largest = millimetres(max(moved.values()))
-            self.report.note(
-                "joint-positions-in-file", template, number, largest, listed(of_kind("bone", names), MOST_NAMED)
-            )
+            self.report.note("joint-positions-in-file", template, number, largest, names)
 
 
 def canonical_names(skin: Skin) -> list[str]:

@@ -211,10 +211,8 @@ class Pictures:
 
     def report(self, report: Report) -> None:
         """Report the pictures that are left out."""
-        if self._missing:
-            number = counted(len(self._missing), "picture is", "pictures are")
-            template = "{} not in the archive; the faces have their colour alone: {}"
-            report.loss("missing-pictures", template, number, listed(self._missing))
+        template = "{} not in the archive; the faces have their colour alone: {}"
+        report.loss_of("missing-pictures", template, self._missing, "picture is", "pictures are")
         for reason, names in self._refused.items():
             number = counted(len(names), "picture")
             template = "{} left out; the faces have their colour alone: {}: {}"
@@ -268,11 +266,8 @@ class Looks:
         if maps:
             number = counted(maps, "map of normals or reflections", "maps of normals or reflections")
             report.loss("older-materials", "{} of materials not carried over", number)
-        if self._damaged:
-            number = counted(len(self._damaged), "material")
-            report.loss(
-                "damaged-materials", "{} missing or damaged: {}", number, listed(of_kind("material", self._damaged))
-            )
+        damaged = of_kind("material", self._damaged)
+        report.loss_of("damaged-materials", "{} missing or damaged: {}", damaged, "material")
 
     def _add(self, look: TextureFace) -> str:
         """Add a material for a look of faces; return its name, the first digits of the texture."""

@@ -14,7 +14,7 @@ from itertools import islice, takewhile
 from pathlib import Path, PurePath, PurePosixPath
 
 from ...core.errors import ExportError, FormatError
-from ...core.messages import Named, Unresolved
+from ...core.messages import Unresolved
 from ...core.placement import ModelUse, PlacedModel, Placement
 from ...core.scene import Scene
 from ...disk.rooted_files import (
@@ -369,7 +369,7 @@ def model_path(file: Path, blueprint: Path, placement: Placement | None = None, 
     if whole.parent != root and os.path.isfile(whole):
         found = ModFiles(Projects(), mod).find(path + _ENDING, blueprint)
         if found is not None and not os.path.samefile(found, whole):
-            raise ExportError("'{}' names another file: '{}'", path, Named("file", found))
+            raise ExportError("'{}' names another file: '{}'", path, found)
     return path
 
 

@@ -302,9 +302,8 @@ class _ClipBuilder:
         self.track_bytes_left -= len(animation.frames) * mesh.points.nbytes
         if self.track_bytes_left < 0:
             template = "vertex animation '{}' has {:,} frames of {:,} vertices, more than fit in memory; left out"
-            report.loss(
-                "clip-too-large", template, Named("animation", animation.name), len(animation.frames), len(mesh.points)
-            )
+            name = Named("animation", animation.name)
+            report.loss("clip-too-large", template, name, len(animation.frames), len(mesh.points))
             return None
         offsets = np.empty((len(animation.frames), count, 3), np.float32)
         for frame, found in zip(offsets, animation.frames, strict=True):
@@ -337,22 +336,17 @@ class _ClipBuilder:
 
 def _usable(animation: _Animation, frames: int, seen: set[str], report: Report) -> bool:
     """Return whether an animation can be imported, and add its name to ``seen``; report the reason otherwise."""
-    name, framerate = animation.name, animation.framerate
+    name, framerate = Named("animation", animation.name), animation.framerate
     if name in seen:
         template = "a second animation '{}' is left out; the game does not load such a file"
-        report.loss("repeated-animation", template, Named("animation", name))
+        report.loss("repeated-animation", template, name)
         return False
     seen.add(name)
     if frames == 0:
-        report.loss("no-frames", "animation '{}' has no frames; left out", Named("animation", name))
+        report.loss("no-frames", "animation '{}' has no frames; left out", name)
         return False
     if not (math.isfinite(framerate) and framerate > 0):
-        report.loss(
-            "invalid-frame-rate",
-            "animation '{}' has a frame rate of {:g}; left out",
-            Named("animation", name),
-            framerate,
-        )
+        report.loss("invalid-frame-rate", "animation '{}' has a frame rate of {:g}; left out", name, framerate)
         return False
     return True
 

@@ -28,9 +28,8 @@ def check(document: AnimationFile) -> list[Message]:
     """Return errors for an animation that cannot be played and warnings for suspicious data."""
     found = Report()
     check_bones(document.bones, found)
-    report = found.about(
-        Text("Animation '{}'", Named("animation", document.name)) if document.name else Text("The animation")
-    )
+    named = Text("Animation '{}'", Named("animation", document.name))
+    report = found.about(named if document.name else Text("The animation"))
     if not document.bones:
         report.error("no-bones", "it has no bones, so it moves nothing")
     frame_count = document.frames.frame_count if document.frames else 0

@@ -69,12 +69,8 @@ def _check_common(document: MeshFile, report: Report) -> None:
     bare = [surface.name for surface in document.surfaces if surface.uv0 is None and len(surface.c_indices)]
     if bare:
         number = counted(len(bare), "surface has", "surfaces have")
-        report.warning(
-            "no-uv-map",
-            "{} no first UV map, which textures and normal maps need: {}",
-            number,
-            listed(of_kind("layer", bare)),
-        )
+        template = "{} no first UV map, which textures and normal maps need: {}"
+        report.warning("no-uv-map", template, number, listed(of_kind("layer", bare)))
     flat = {surface.name: int(np.count_nonzero(repeats_corners(surface.c_indices))) for surface in document.surfaces}
     if any(flat.values()):
         number = counted(sum(flat.values()), "triangle has", "triangles have")

@@ -172,7 +172,7 @@ class Tally:
         for code, found in self._found.items():
             if found:
                 number = counted(sum(count for _, count in found), *_KINDS[code])
-                report.change(code, "{}: {}", number, listed(list(dict(found))))
+                report.change(code, "{}: {}", number, listed(of_kind("layer", dict(found))))
 
 
 def check_names(names: Iterable[str], report: Callable[..., None]) -> None:

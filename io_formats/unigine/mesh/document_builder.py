@@ -471,10 +471,8 @@ class MeshBuilder:
             return
         if not self.embeds:
             template = "{} not in the mesh file: {}. Write .anim files for them"
-            names = [clip.name for clip in clips]
-            self.report.loss_of(
-                "animations-left-out", template, of_kind("animation", names), "animation is", "animations are"
-            )
+            names = of_kind("animation", (clip.name for clip in clips))
+            self.report.loss_of("animations-left-out", template, names, "animation is", "animations are")
             return
         for clip in clips:
             frames = joint_tracks.delta_frames(clip, self.scene.skeletons[0])

@@ -241,12 +241,7 @@ def not_shown_warnings(materials: Sequence[ShownMaterial]) -> list[Message]:
     for word, names in owners.items():
         if word == _GRAPH_COLORS:
             template = "{} without the colours of their graph: {}"
-            report.loss(
-                "graph-colours-left-out",
-                template,
-                counted(len(names), "material"),
-                listed(of_kind("material", names), 5),
-            )
+            report.loss_of("graph-colours-left-out", template, of_kind("material", names), "material", most=5)
         else:
             number, template = counted(len(names), "material"), "{} shown without {}: {}"
             report.loss("material-setting-left-out", template, number, Text(word), listed(names, 5))

@@ -90,9 +90,8 @@ def material_assets(materials: Sequence[Material], version: str, taken: set[str]
             continue
         name = free_name(material.name, _EXTENSION, taken)
         shading = material.shading or _known_shading(material)
-        values = _Values(
-            shading, textures, (major, minor), report.about(Text("Material '{}'", Named("material", material.name)))
-        )
+        about = report.about(Text("Material '{}'", Named("material", material.name)))
+        values = _Values(shading, textures, (major, minor), about)
         made.append(NewAsset(name, AssetKind.MATERIAL, partial(_encode, name, version, values)))
         names[material.name] = name
     textures.report_sizes(report)
@@ -233,7 +232,7 @@ class _Values:
 
     def _check_mapping(self, image: ImageMap) -> None:
         if image.mapping != self.mapping:
-            self._other_mappings.append(Text("'{}'", image.texture.name))
+            self._other_mappings.append(Text("'{}'", Named("image", image.texture.name)))
 
     # -- slots ----------------------------------------------------------------------------------
 

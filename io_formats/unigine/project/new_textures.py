@@ -224,9 +224,8 @@ class NewTextures:
         odd = [one.name for one in textures if any(side & (side - 1) for side in (one.width, one.height))]
         if odd:
             template = "The editor scales {}, whose sizes are not powers of two: {}"
-            report.note(
-                "texture-size", template, counted(len(odd), "texture"), listed(of_kind("image", odd), _MOST_NAMES)
-            )
+            names = listed(of_kind("image", odd), _MOST_NAMES)
+            report.note("texture-size", template, counted(len(odd), "texture"), names)
 
     def _settings(self, image: _Image) -> tuple[Parameter, ...]:
         """Return the import settings of a texture, in the order in which the editor writes them."""

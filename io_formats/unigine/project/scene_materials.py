@@ -92,17 +92,8 @@ class ProjectMaterials:
         }
         report = Report()
         template = "{} missing in the project: {}"
-        if names := list(self._missing):
-            report.loss(
-                "missing-material",
-                template,
-                counted(len(names), "material"),
-                listed(of_kind("material", names), MOST_NAMES),
-            )
-        if names := list(textures.values()):
-            report.loss(
-                "missing-texture", template, counted(len(names), "texture"), listed(of_kind("image", names), MOST_NAMES)
-            )
+        report.loss_of("missing-material", template, of_kind("material", self._missing), "material", most=MOST_NAMES)
+        report.loss_of("missing-texture", template, of_kind("image", textures.values()), "texture", most=MOST_NAMES)
         if report.messages:
             self.project.report_causes([GUID_TABLE, *self._needed], report)
         return report.messages
@@ -166,11 +157,6 @@ def complete_materials(
     report = Report()
     for path, names in lost.items():
         template = "{} not found in the project '{}': {}"
-        report.loss(
-            "missing-material",
-            template,
-            counted(len(names), "material"),
-            path,
-            listed(of_kind("material", names), MOST_NAMES),
-        )
+        some = listed(of_kind("material", names), MOST_NAMES)
+        report.loss("missing-material", template, counted(len(names), "material"), path, some)
     return made, report.messages
