@@ -23,7 +23,6 @@ from .recognition import Match, NearMiss
 
 if TYPE_CHECKING:
     from ..projects import Projects
-    from .body_shapes import BodyShapes  # imports NumPy, too
     from .placement import NodeEdit, Patched
     from .scene import Scene  # not at run time: it imports NumPy, which slows the start of commands
 
@@ -335,5 +334,6 @@ class Family:
     """Name of the game or engine for which the files are made, if it differs from the name of the family."""
     folders: tuple[Option, ...] = ()
     """Folders that the preferences hold, besides those that are options of formats."""
-    body_shapes: Callable[[], BodyShapes] | None = field(default=None, repr=False)
-    """Import the module that shapes the figures of the target; None if it has no figures with sliders."""
+    body_shapes: Callable[[], Any] | None = field(default=None, repr=False)
+    """Import the module that shapes the figures of the target; None if it has no figures with sliders. Its functions
+    are those of ``second_life.avatar.armature_sliders``."""

@@ -320,10 +320,12 @@ class Report:
         if names:
             self.loss(code, template, counted(len(names), one, many), listed(names, most))
 
-    def change_of(self, code: str, template: str, names: Sequence[str], one: str, many: str = "") -> None:
+    def change_of(
+        self, code: str, template: str, names: Sequence[str], one: str, many: str = "", *, most: int = 8
+    ) -> None:
         """Report a change of items with these names, like :meth:`loss_of`."""
         if names:
-            self.change(code, template, counted(len(names), one, many), listed(names))
+            self.change(code, template, counted(len(names), one, many), listed(names, most))
 
     def change(self, code: str, template: str, *values: object, **details: Unpack[Details]) -> None:
         """Report data that is replaced, such as NaN by 0."""

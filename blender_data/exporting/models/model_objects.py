@@ -272,10 +272,10 @@ def find_models(
     Raises
     ------
     ExportError
-        Nothing is left to export.
+        No model is left.
     """
-    candidates = candidates_of(context, source)
     enabled = set(enabled_objects(context.view_layer.layer_collection))
+    candidates = candidates_of(context, source)
     index = ModelIndex([*context.scene.objects, *candidates])
     chosen: dict[bpy.types.Object, None] = {}
     report = report or Report()

@@ -236,20 +236,10 @@ _LEAST_JOINT = 13
 
 
 def read(data: bytes, *, inflated_limit: int | None = None) -> SecondLifeAnimation:
-    """Decode an animation of version 1.0 or 0.1.
+    """Decode an animation of version 1.0 or 0.1, which is not compressed; see :meth:`.FileFormat.read`.
 
-    Parameters
-    ----------
-    data:
-        The file.
-    inflated_limit:
-        Not used: nothing in these files is compressed.
-
-    Raises
-    ------
-    FormatError
-        The data breaks the format: it ends too early, has another version, no joints or too many, or a number that is
-        NaN or infinite.
+    FormatError is raised if it ends too early, has another version, no joints or too many, or a number that is NaN or
+    infinite.
     """
     stream = ByteStream(data)
     version, subversion = struct.unpack("<HH", stream.take(4, "the version"))

@@ -129,20 +129,7 @@ markers."""
 
 
 def read(data: bytes, *, inflated_limit: int | None = None) -> AnimationFile:
-    """Decode an animation file of an10 to an13.
-
-    Parameters
-    ----------
-    data:
-        The file.
-    inflated_limit:
-        Not used: nothing in these files is compressed.
-
-    Raises
-    ------
-    FormatError
-        The data breaks the format.
-    """
+    """Decode an animation file of an10 to an13, which is not compressed; see :meth:`.FileFormat.read`."""
     stream = ByteStream(data)
     magic = bytes(stream.take(4, "the magic"))
     version = magic.decode("ascii", "replace")

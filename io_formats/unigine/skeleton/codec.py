@@ -89,20 +89,7 @@ _MODES = 3
 
 
 def read(data: bytes, *, inflated_limit: int | None = None) -> SkeletonFile:
-    """Decode a skeleton file of sn10.
-
-    Parameters
-    ----------
-    data:
-        The file.
-    inflated_limit:
-        Not used: nothing in these files is compressed.
-
-    Raises
-    ------
-    FormatError
-        The data breaks the format.
-    """
+    """Decode a skeleton file of sn10, which is not compressed; see :meth:`.FileFormat.read`."""
     stream = ByteStream(data)
     stream.expect(b"sn10", "the magic")
     document = SkeletonFile()
