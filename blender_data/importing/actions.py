@@ -261,11 +261,8 @@ class ClipActions:
         )
         for name, location, scale in zip(tracks, channels.location, channels.scale, strict=True):
             if not max(location.max(), -location.min(), scale.max(), -scale.min()) < _MOST:
-                raise MeshferryError(
-                    "Animation '{}' moves or scales bone '{}' beyond any measure",
-                    Named("animation", self.clip.name),
-                    Named("bone", name),
-                )
+                template = "Animation '{}' moves or scales bone '{}' beyond any measure"
+                raise MeshferryError(template, Named("animation", self.clip.name), Named("bone", name))
         return channels
 
     def curves_for(self, owner: bpy.types.ID) -> Any:

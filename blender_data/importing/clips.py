@@ -275,8 +275,5 @@ def _rate_of(clip: Clip) -> float:
 
 def _check_rate(clip: Clip) -> None:
     if clip.fps and not 0.01 <= clip.fps <= 32767:
-        raise MeshferryError(
-            "Animation '{}' has {:g} frames a second, which a Blender scene cannot have",
-            Named("animation", clip.name),
-            clip.fps,
-        )
+        template = "Animation '{}' has {:g} frames a second, which a Blender scene cannot have"
+        raise MeshferryError(template, Named("animation", clip.name), clip.fps)

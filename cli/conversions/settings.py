@@ -62,12 +62,8 @@ class ClipChoice:
         names = [self.new_names.get(clip.name, clip.name) for clip in scene.clips]
         for clip, name in zip(scene.clips, names, strict=True):
             if name != clip.name and names.count(name) > 1:
-                raise MeshferryError(
-                    "--rename-clip '{}={}': there is another animation '{}'",
-                    Named("animation", clip.name),
-                    name,
-                    Named("animation", name),
-                )
+                template, found = "--rename-clip '{}={}': there is another animation '{}'", Named("animation", name)
+                raise MeshferryError(template, Named("animation", clip.name), name, found)
         for clip, name in zip(scene.clips, names, strict=True):
             if clip.name in self.new_names:
                 self._renamed.add(clip.name)
@@ -98,9 +94,8 @@ class ClipChoice:
         for old in self.new_names:
             if old not in self._renamed:
                 known = ", ".join(f"'{name}'" for name in self._seen) or "none"
-                raise MeshferryError(
-                    "--rename-clip: there is no animation '{}'; there are {}", Named("animation", old), known
-                )
+                template = "--rename-clip: there is no animation '{}'; there are {}"
+                raise MeshferryError(template, Named("animation", old), known)
 
 
 def parse_renaming(text: str) -> tuple[str, str]:

@@ -321,9 +321,8 @@ class _Comparison:
             if now.identity:
                 changed[now.slot] = now.identity
             else:
-                self.lost.setdefault("a material that is not in the project", []).append(
-                    Named("layer", f"{placed.title}: {now.name}")
-                )
+                name = Named("layer", f"{placed.title}: {now.name}")
+                self.lost.setdefault("a material that is not in the project", []).append(name)
         edit.materials = changed
 
     def _report(self) -> None:

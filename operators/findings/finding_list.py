@@ -14,7 +14,7 @@ from ..layouts import button
 from ..reports import MOST_WARNINGS, REPORT_TEXT, readable
 from ..sidebar import draw_wrapped
 from ..translations import iface_
-from .finding_fixes import fix_of, refusals
+from .finding_fixes import refusals
 
 MOST_MEMBERS = 10_000
 """Largest number of elements stored for a finding; fixing more by hand is not practical."""
@@ -58,10 +58,9 @@ def keep_findings(context: bpy.types.Context, target: Format, subject: str, find
         entry = shown.findings.add()
         entry.item, entry.message = readable(iface_(finding.item)), readable(iface_(finding.message))
         entry.is_error = finding.kind is Kind.ERROR
-        fix = fix_of(finding)
-        reasons = refusals(context, fix, finding.names) if fix is not None else []
-        if fix is not None and not all(reasons):
-            entry.fix = fix.value
+        reasons = refusals(context, finding) if finding.is_fixable else []
+        if finding.is_fixable and not all(reasons):
+            entry.fix = finding.code
         elif reasons:
             entry.message = f"{entry.message} ({reasons[0]})"
         entry.names, entry.new_name = json.dumps(finding.names), finding.new_name

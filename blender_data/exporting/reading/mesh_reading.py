@@ -147,9 +147,8 @@ class MeshReader:
         extra = [layer.name for layer in others]
         if extra:
             text = "UV maps beyond the {} that the file holds were left out: {}"
-            self.report.loss(
-                "uv-maps-left-out", text, self.can.uv_layers, listed(of_kind("layer", extra), len(extra)), item=obj.name
-            )
+            names = listed(of_kind("layer", extra), len(extra))
+            self.report.loss("uv-maps-left-out", text, self.can.uv_layers, names, item=obj.name)
         return chosen
 
     def _materials(

@@ -307,7 +307,7 @@ def _report_relative_keys(obj: bpy.types.Object, keys: Iterable[bpy.types.ShapeK
     others = [key.name for key in keys if key.relative_key != obj.data.shape_keys.reference_key]
     if others and obj.data.shape_keys.use_relative:
         text = "in a file all shape keys are relative to the Basis, {} too; set Relative To to the Basis to see them so"
-        report.loss("relative-shape-keys", text, listed(others), item=obj.name)
+        report.loss("relative-shape-keys", text, listed(of_kind("layer", others)), item=obj.name)
 
 
 def _strip(data: bpy.types.Mesh) -> None:

@@ -207,9 +207,8 @@ class SocketValues:
         elif product.occlusion is None:
             product.occlusion = factor
         else:
-            self.left_out.settings.append(
-                Text("the product with the image '{}'", Named("image", factor.image.texture.name))
-            )
+            name = Named("image", factor.image.texture.name)
+            self.left_out.settings.append(Text("the product with the image '{}'", name))
 
     # -- other nodes ----------------------------------------------------------------------------
 

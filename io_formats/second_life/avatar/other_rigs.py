@@ -119,9 +119,8 @@ def checked_bone_table(joints: Mapping[str, str], name: str) -> BoneTable:
     found = {bone: avatar_joints.canonical(joint.strip()) for bone, joint in joints.items()}
     for bone, known in found.items():
         if known is None:
-            raise MeshferryError(
-                "Bone '{}': '{}' is not a joint of the avatar", Named("bone", bone), Named("bone", joints[bone])
-            )
+            template = "Bone '{}': '{}' is not a joint of the avatar"
+            raise MeshferryError(template, *of_kind("bone", (bone, joints[bone])))
     return BoneTable(name, {bone: known for bone, known in found.items() if known is not None})
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import FormatError
-from ...core.messages import Message, Named, Text, error, listed, of_kind, warning
+from ...core.messages import Message, Named, Text, error, listed, warning
 from ...core.options import resolve
 from ...core.scene import Material, Scene
 from ...core.shading import Texture
@@ -198,19 +198,17 @@ class _Looks:
 
     def _texture(self, texture: Texture) -> int | None:
         """Return the index of a texture in the request; None, with a message, if its image cannot be sent."""
-        name = texture.name or texture.path
+        name = Named("image", texture.name or texture.path)
         data = texture.data
         if data is None:
             if not texture.path:
                 template = "Texture '{}' was never saved, nor is it packed; left out"
-                self._scene.report.loss("texture-never-saved", template, Named("image", name))
+                self._scene.report.loss("texture-never-saved", template, name)
                 return None
             try:
                 data = read_bytes(texture.path)
             except FormatError as problem:
-                self._scene.report.loss(
-                    "texture-left-out", "Texture '{}' is left out: {}", Named("image", name), problem
-                )
+                self._scene.report.loss("texture-left-out", "Texture '{}' is left out: {}", name, problem)
                 return None
         stream = jpeg2000.codestream(data)
         if stream is None:
@@ -224,5 +222,5 @@ class _Looks:
         """Warn about textures that a request cannot hold."""
         if self._other_kinds:
             template = "Textures that are not JPEG 2000 files (.j2c, .jp2) are left out: {}; upload them by themselves"
-            names = listed(of_kind("image", list(dict.fromkeys(self._other_kinds))))
+            names = listed(list(dict.fromkeys(self._other_kinds)))
             self._scene.report.loss("texture-kind-not-read", template, names)

@@ -315,11 +315,8 @@ class Materials:
     def _new_image(self, texture: Texture, material: str) -> int | None:
         """Add the image of a texture to the set and return its index; None, with a message, if it is left out."""
         report = self._scene.report
-        shown = Text(
-            "texture '{}' of material '{}'",
-            Named("image", texture.name or Path(texture.path).name),
-            Named("material", material),
-        )
+        name = Named("image", texture.name or Path(texture.path).name)
+        shown = Text("texture '{}' of material '{}'", name, Named("material", material))
         path: Path | None = None
         if texture.data is None:
             if not texture.path:

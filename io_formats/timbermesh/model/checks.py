@@ -141,9 +141,8 @@ def _check_properties(report: Report, node: codec.Node) -> None:
         if found is None:
             continue
         if len(found.data) < count * needed * 4:
-            report.error(
-                "property-size", "vertex property '{}' is shorter than its {:,} vertices", Named("layer", name), count
-            )
+            template = "vertex property '{}' is shorter than its {:,} vertices"
+            report.error("property-size", template, Named("layer", name), count)
         elif found.scalar_type not in (
             codec.ScalarType.FLOAT32,
             codec.ScalarType.UNSPECIFIED,

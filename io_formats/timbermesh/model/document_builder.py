@@ -112,9 +112,8 @@ class ModelBuilder:
             scalar_type = next((kind for kind, dtype in codec.DTYPES.items() if kind and dtype == values.dtype), None)
             if scalar_type is None:
                 template = "the attribute '{}' has a type that the format does not support; left out"
-                self.scene.report.loss(
-                    "unsupported-attribute-type", template, Named("layer", layer.name), item=node.name
-                )
+                name = Named("layer", layer.name)
+                self.scene.report.loss("unsupported-attribute-type", template, name, item=node.name)
             else:
                 properties.append(codec.VertexProperty.of(layer.name, values, scalar_type))
         mapped.properties = properties
@@ -183,9 +182,8 @@ class ModelBuilder:
         if not clip.name:
             raise ExportError("An animation has no name; the game does not load such a file")
         if clip.frame_count < 1:
-            raise ExportError(
-                "Animation '{}' has no frames; the game does not load such a file", Named("animation", clip.name)
-            )
+            name = Named("animation", clip.name)
+            raise ExportError("Animation '{}' has no frames; the game does not load such a file", name)
         for transform in clip.transforms:
             if transform.skeleton is None:
                 self.model.nodes[transform.target].node_animations.append(_node_animation(clip, transform))

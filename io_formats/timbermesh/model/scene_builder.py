@@ -143,12 +143,8 @@ class _NodeBuilder:
             self.report.loss("property-size", template, Named("layer", name), count)
             return None
         if values.dtype != np.float32:
-            self.report.change(
-                "property-type",
-                "its vertex property '{}' is {}; read as float32",
-                Named("layer", name),
-                values.dtype.name,
-            )
+            template = "its vertex property '{}' is {}; read as float32"
+            self.report.change("property-type", template, Named("layer", name), values.dtype.name)
             if name == "color" and values.dtype == np.uint8:
                 return from_unorm(values)
         with np.errstate(over="ignore"):
@@ -205,9 +201,8 @@ class _NodeBuilder:
         finite = np.isfinite(values)
         if finite.all():
             return values
-        self.report.change(
-            "nan-uv-coordinates", "its UV layer '{}' holds NaN or infinite values; replaced by 0", Named("layer", name)
-        )
+        template = "its UV layer '{}' holds NaN or infinite values; replaced by 0"
+        self.report.change("nan-uv-coordinates", template, Named("layer", name))
         return np.where(finite, values, np.float32(0))
 
     def custom_layers(self, count: int) -> list[Layer]:

@@ -262,9 +262,8 @@ def _name_and_lightmap(surface: Surface, version: str) -> list[Part]:
         return [name]
     lightmap = (surface.lightmap_channel, surface.lightmap_resolution)
     if not all(0 <= value <= 255 for value in lightmap):
-        raise ExportError(
-            "Surface '{}': the lightmap settings {} are not bytes", Named("layer", surface.name), lightmap
-        )
+        title = Named("layer", surface.name)
+        raise ExportError("Surface '{}': the lightmap settings {} are not bytes", title, lightmap)
     return [name, bytes(lightmap)]
 
 

@@ -420,11 +420,8 @@ def check_version(document: MeshFile) -> None:
     if version == SINGLE_TARGET_VERSION:
         for surface in document.surfaces:
             if len(surface.targets) > 1:
-                raise ExportError(
-                    "Surface '{}': {} holds no morph targets; choose ms13 or ms14",
-                    Named("layer", surface.name),
-                    version,
-                )
+                template = "Surface '{}': {} holds no morph targets; choose ms13 or ms14"
+                raise ExportError(template, Named("layer", surface.name), version)
 
 
 def check_written_surface(surface: Surface, bones: int) -> None:

@@ -238,10 +238,11 @@ def not_shown_warnings(materials: Sequence[ShownMaterial]) -> list[Message]:
         for word in shown.not_shown:
             owners.setdefault(word, []).append(shown.material.name)
     report = Report()
-    for word, names in owners.items():
+    for word, owned in owners.items():
+        names = of_kind("material", owned)
         if word == _GRAPH_COLORS:
             template = "{} without the colours of their graph: {}"
-            report.loss_of("graph-colours-left-out", template, of_kind("material", names), "material", most=5)
+            report.loss_of("graph-colours-left-out", template, names, "material", most=5)
         else:
             number, template = counted(len(names), "material"), "{} shown without {}: {}"
             report.loss("material-setting-left-out", template, number, Text(word), listed(names, 5))

@@ -214,12 +214,10 @@ def _indices(element: Element | None, points: int) -> np.ndarray[tuple[int], np.
 
 
 def _range(element: Element, indices: int) -> tuple[str, int, int]:
-    begin, end = _whole(element, "begin"), _whole(element, "end")
+    begin, end, name = _whole(element, "begin"), _whole(element, "end"), Named("layer", element.get("name", ""))
     if not begin <= end <= indices or (end - begin) % 3:
-        raise FormatError(
-            "surface '{}' has invalid triangles {:,} to {:,}", Named("layer", element.get("name", "")), begin, end
-        )
-    return element.get("name", ""), begin, end
+        raise FormatError("surface '{}' has invalid triangles {:,} to {:,}", name, begin, end)
+    return name, begin, end
 
 
 def _inline_surface(

@@ -152,9 +152,8 @@ def _add_animation(scene: Scene, file: LinkedFile) -> None:
         other = animation_mapping.to_scene(animation_codec.read(file.read()), name)
         scene.warnings += adopt_clips(scene, other)
     except (FormatError, ExportError) as problem:
-        scene.report.loss(
-            "unreadable-animation", "Its animation '{}' cannot be used: {}", Named("animation", file.path), problem
-        )
+        name = Named("animation", file.path)
+        scene.report.loss("unreadable-animation", "Its animation '{}' cannot be used: {}", name, problem)
 
 
 _NO_MATERIAL = "surface_0"
