@@ -82,6 +82,7 @@ def dependencies(objects: Iterable[bpy.types.Object]) -> Dependencies:
 
 
 def _of_object(obj: bpy.types.Object, found: Dependencies) -> Iterator[bpy.types.ID]:
+    """Yield the data blocks on which an object depends, or None; note in ``found`` whether it moves by itself."""
     yield obj.parent
     yield obj.data
     yield getattr(obj.data, "shape_keys", None)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import bpy
 
 from ..io_formats.core.errors import FormatError
+from ..io_formats.core.messages import Named
 from ..io_formats.core.shading import Pixels
 from ..io_formats.encodings.quantization import to_unorm
 from .exporting.reading.material_reading import pixels_of
@@ -25,7 +26,7 @@ def decode(content: bytes, name: str) -> Pixels:
     """
     with packed_image(content) as image:
         if not all(image.size):
-            raise FormatError("Blender cannot decode the image '{}'", name)
+            raise FormatError("Blender cannot decode the image '{}'", Named("image", name))
         return as_bytes(image)
 
 

@@ -115,6 +115,7 @@ class Channel:
     value: Any
 
     def restore(self) -> None:
+        """Set the channel back to its value, if its data block still exists."""
         if not exists(self.block):
             return
         if _value(self.owner, self.name, self.index) == self.value:

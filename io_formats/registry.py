@@ -26,6 +26,7 @@ Worker processes inherit it.
 
 
 def _external_families() -> Iterator[Family]:
+    """Yield the families of the modules named in an environment variable; warn about modules that fail."""
     for name in filter(None, os.environ.get(EXTERNAL_FORMATS, "").replace(" ", "").split(",")):
         try:
             family = importlib.import_module(name).FAMILY

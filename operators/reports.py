@@ -234,6 +234,7 @@ def report_lines(operator: Any, lines: list[str], level: str = "WARNING") -> Non
 
 
 def _summary(messages: Messages, parts: Iterable[str], verb: str) -> Text:
+    """Return the first line of a report: how many files were done, and the first failure."""
     warnings = [counted(len(messages.warnings), "warning")] if messages.warnings else []
     success = joined([*filter(None, parts), *warnings] if messages.done else [])
     total = len(messages.done) + len(messages.failures)

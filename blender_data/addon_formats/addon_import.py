@@ -269,6 +269,7 @@ def _stretch(action: bpy.types.Action, start: float, factor: float) -> None:
 
 
 def _key_places(context: bpy.types.Context, objects: Sequence[bpy.types.Object], name: str, rate: float) -> None:
+    """Replace the cache constraints of objects by keys of their transforms in all frames of the scene."""
     scene = context.scene
     frames = range(scene.frame_start, scene.frame_end + 1)
     places = {obj: np.empty((len(frames), 4, 4)) for obj in objects}

@@ -79,6 +79,7 @@ def _node(
     skeletons: Mapping[bpy.types.Object, int],
     depsgraph: bpy.types.Depsgraph,
 ) -> Node:
+    """Return a node that only states which data an object has; ``places`` and ``skeletons`` are indices by object."""
     armature = armature_of(obj)
     node = Node(obj.name, places.get(obj.parent, -1), skeleton=skeletons.get(armature) if armature else None)
     kept = obj.meshferry
@@ -91,6 +92,7 @@ def _node(
 
 
 def _mesh(obj: bpy.types.Object, depsgraph: bpy.types.Depsgraph, *, is_bound: bool) -> Mesh:
+    """Return a mesh of zeros with the counts, layers and names of an object's mesh, which suffices to find losses."""
     with arrays.mesh_of(obj.evaluated_get(depsgraph)) as shown:
         points, triangles = len(shown.vertices), len(shown.loops) - 2 * len(shown.polygons)
     mesh = Mesh(
@@ -146,6 +148,7 @@ def _clip(
     skeletons: Mapping[bpy.types.Object, int],
     rate: float,
 ) -> Clip:
+    """Return a clip with an empty track for each object, bone and mesh that the actions of a clip move."""
     clip = Clip(source.name, source.fps, source.frame_count(rate))
     keyed = {obj.data.shape_keys: number for obj, number in places.items() if getattr(obj.data, "shape_keys", 0)}
     for block, (action, slot) in (source.actions or {}).items():

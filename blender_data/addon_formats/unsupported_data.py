@@ -16,7 +16,7 @@ import bmesh
 import bpy
 import numpy as np
 
-from ...io_formats.core.messages import Report
+from ...io_formats.core.messages import Report, of_kind
 from ...io_formats.core.scene import IntArray
 from .. import arrays, compat
 from ..exporting.reading.shader_nodes import Socket, output_of, sources
@@ -157,7 +157,7 @@ def _with_inverted_green(image: bpy.types.Image) -> bpy.types.Image:
 
 def report_mixtures(materials: Iterable[bpy.types.Material], report: Report) -> None:
     """Report the materials with a mixture of images by a factor that is not constant."""
-    names = [material.name for material in materials if _has_mixture(material)]
+    names = of_kind("material", (material.name for material in materials if _has_mixture(material)))
     report.loss_of("image-mixture", "{} with a mixture of images, which the file does not hold: {}", names, "material")
 
 

@@ -15,7 +15,7 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ...io_formats.core.messages import Message, Report, Text, listed
+from ...io_formats.core.messages import Message, Named, Report, Text, listed
 from .. import animated_blocks, arrays
 
 _MOST_SAMPLES = 20_000
@@ -55,7 +55,7 @@ def is_imported_range(action: Any) -> bool:
 def messages(action: Any, rate: float) -> list[Message]:
     """Return messages for an export about keys outside the imported range of an action."""
     (first, last), (start, end) = exported_range(action, rate), action.frame_range
-    report = Report(item=Text("Animation '{}'", action.name))
+    report = Report(item=Text("Animation '{}'", Named("animation", action.name)))
     if (first, last) != (start, end):
         text = "exported from frame {:g} to {:g}, since keys are outside the imported frames {:g} to {:g}"
         report.note("range-extended", text, *(first, last, start, end))
@@ -77,7 +77,7 @@ def keys_lost(action: Any, rate: float) -> Message | None:
     outside = _frames_outside(action)
     if not len(outside):
         return None
-    report = Report(item=Text("Animation '{}'", action.name))
+    report = Report(item=Text("Animation '{}'", Named("animation", action.name)))
     report.loss(
         "keys-outside-range",
         "keys at {} are outside its Manual Frame Range ({:g} to {:g}), so they are not exported; extend the range in "

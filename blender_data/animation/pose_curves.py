@@ -9,7 +9,7 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ...io_formats.core.messages import Report
+from ...io_formats.core.messages import Named, Report
 from ...io_formats.geometry.transforms import axis_rotations
 from .. import animated_blocks, arrays
 from ..animated_blocks import Dependencies
@@ -120,7 +120,7 @@ def report_other_axes(armature: bpy.types.Object, sources: Iterable[ClipSource],
     played = played_actions(armature, sources)
     for action in dict.fromkeys(action for action, slot in played if is_for_other_axes(action, slot, armature)):
         text = "action '{}' was made for bones with other axes, so poses differ; import its file again"
-        report.warning("action-for-other-bones", text, action.name, item=armature.name)
+        report.warning("action-for-other-bones", text, Named("animation", action.name), item=armature.name)
 
 
 def curves_of(obj: bpy.types.Object, source: ClipSource) -> dict[str, dict[tuple[str, int], bpy.types.FCurve]]:

@@ -6,7 +6,7 @@ import contextlib
 
 import bpy
 
-from ...io_formats.core.messages import Details, Fix, Text, distinct, listed
+from ...io_formats.core.messages import Details, Text, distinct, listed
 from ...io_formats.core.scene import Node, Scene
 from .. import scene_state
 from ..animated_blocks import Dependencies, dependencies, may_deform
@@ -204,7 +204,7 @@ def _rest(planned: PlannedNode, meshes: NodeMeshes) -> node_plan.Transform:
 
 def _unmarked(names: list[str]) -> Details:
     """Return the details of a message about objects whose names need a # at the start to become nodes."""
-    return {"item": listed(names), "fix": Fix.MARK_NODE, "names": tuple(names)}
+    return {"item": listed(names), "is_fixable": True, "names": tuple(names)}
 
 
 def _may_move(part: bpy.types.Object, node: PlannedNode) -> bool:

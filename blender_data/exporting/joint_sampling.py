@@ -361,6 +361,10 @@ class JointSampler:
     # -- used by both -----------------------------------------------------------------------------
 
     def _finished(self, rig: _Rig, source: ClipSource, tracks: _Tracks, keyed: npt.NDArray[np.bool_]) -> Clip:
+        """Return the clip of the sampled tracks, with the times and playback that the options and the action ask for.
+
+        ``keyed`` (J,) marks the bones that the clip animates.
+        """
         every = self.options.animated_bones == "ALL" or source.is_pose or (source.is_empty and not keyed.any())
         clip = Clip(source.name, source.fps, tracks.frame_count, has_own_rate=source.has_own_rate)
         clip.root_motion = source.root_motion

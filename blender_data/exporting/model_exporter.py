@@ -124,6 +124,7 @@ class ModelExport(SceneExport):
         return list(self.skeletons).index(obj)
 
     def _read_clips(self) -> Steps[None]:
+        """Sample the joint clips of all skeletons, if the format holds them."""
         if not self.capabilities.joint_clips:
             return
         sampler = JointSampler(self.context, self.options, self.capabilities, self.report, self.file_clips)

@@ -14,7 +14,7 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ...io_formats.core.messages import Elements, Fix, Report, Text, counted
+from ...io_formats.core.messages import Elements, Report, Text, counted
 from ..animation import pose_curves
 from ..animation.clip_sources import ClipSource
 from ..rigging import body_shapes, joint_poses
@@ -80,7 +80,7 @@ class FigureShape:
             counted(len(found), "bone"),
             item=Text("'{}'", source.name),
             names=(obj.name,),
-            fix=Fix.CLEAN_ACTION if is_active else None,
+            is_fixable=is_active,
             elements=Elements("bones", "", tuple(found)),
         )
 

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...io_formats.core.errors import MeshferryError
+from ...io_formats.core.messages import Named
 from ...io_formats.core.scene import Clip, Keys, KeyTrack, Skeleton, TransformTrack
 from ...io_formats.geometry import hierarchy
 from ...io_formats.geometry.transforms import rotation_product, similarity
@@ -260,9 +261,8 @@ class ClipActions:
         )
         for name, location, scale in zip(tracks, channels.location, channels.scale, strict=True):
             if not max(location.max(), -location.min(), scale.max(), -scale.min()) < _MOST:
-                raise MeshferryError(
-                    "Animation '{}' moves or scales bone '{}' beyond any measure", self.clip.name, name
-                )
+                template = "Animation '{}' moves or scales bone '{}' beyond any measure"
+                raise MeshferryError(template, Named("animation", self.clip.name), Named("bone", name))
         return channels
 
     def curves_for(self, owner: bpy.types.ID) -> Any:

@@ -8,7 +8,7 @@ import bpy
 import numpy as np
 
 from ...io_formats.core.errors import MeshferryError
-from ...io_formats.core.messages import Message, Report, Text, listed
+from ...io_formats.core.messages import Message, Named, Report, Text, listed, of_kind
 from ...io_formats.core.scene import Scene, Skeleton
 from ...io_formats.geometry import hierarchy
 from .. import names
@@ -342,9 +342,9 @@ def _parent_bone(skeleton: Skeleton, found: list[int], joint: int, keyed: Collec
 def named(bones: list[str]) -> Text:
     """Return the number of bones and the first names, for messages."""
     if len(bones) == 1:
-        return Text("bone '{}'", bones[0])
+        return Text("bone '{}'", Named("bone", bones[0]))
     more = ", …" if len(bones) > _NAMED else ""
-    return Text("{} bones ({}{})", len(bones), listed(bones[:_NAMED]), more)
+    return Text("{} bones ({}{})", len(bones), listed(of_kind("bone", bones[:_NAMED])), more)
 
 
 def _find(there: ReadSkeleton, skeleton: Skeleton) -> list[int]:

@@ -17,6 +17,7 @@ import numpy as np
 from mathutils import Matrix, Vector
 
 from ...io_formats.core.errors import MeshferryError
+from ...io_formats.core.messages import Named
 from ...io_formats.core.scene import Joint, Skeleton
 from ...io_formats.geometry import hierarchy
 from .. import file_records, names
@@ -223,7 +224,7 @@ def _require_finite(skeleton: Skeleton, world: Array) -> None:
     if len(absurd):
         raise MeshferryError(
             "Bone '{}' of '{}' has coordinates or a scale too large to use",
-            skeleton.joints[absurd[0]].name,
+            Named("bone", skeleton.joints[absurd[0]].name),
             skeleton.name,
         )
 

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...io_formats.core.errors import MeshferryError
+from ...io_formats.core.messages import Named
 from ...io_formats.core.scene import Clip, KeyTrack, Skeleton, TransformTrack, VertexTrack
 from ...io_formats.disk.atomic_write import replace_file
 from ...io_formats.passes import clips
@@ -136,8 +137,9 @@ class ClipBuilder:
             self._report_bones(bones, [*keys, *tracks])
 
     def _add_samples(self, bones: BoneMap, tracks: Sequence[TransformTrack], clip: Clip, actions: ClipActions) -> None:
+        """Add tracks with a value for each frame to the actions of an armature; report what its bones cannot show."""
         if not clip.frame_count:
-            self.job.report.loss("no-frames", "Animation '{}' has no frames", clip.name)
+            self.job.report.loss("no-frames", "Animation '{}' has no frames", Named("animation", clip.name))
         self.job.played.note(bones, tracks)
         sheared = actions.add_joints(bones, tracks)
         helper_bones.hide_scaled(bones.armature, actions.first_scales)
@@ -146,7 +148,7 @@ class ClipBuilder:
                 "sheared-bones",
                 "Animation '{}' shears {} by unequal scales of the bones above, which Blender's bones cannot show; "
                 "they take the nearest pose",
-                clip.name,
+                Named("animation", clip.name),
                 armature_matching.named(sheared),
             )
 
@@ -212,6 +214,7 @@ class ClipBuilder:
             self.job.report.change("bones-disconnected", text, armature.name, armature_matching.named(found))
 
     def _add_vertex_tracks(self, number: int, clip: Clip, actions: ClipActions) -> None:
+        """Add the vertex animation of a clip as shape keys or cache files, as the options choose."""
         mode = self.options.vertex_animation
         for index in dict.fromkeys(track.target for track in clip.vertices):
             owner = self.job.objects[index]
@@ -272,6 +275,5 @@ def _rate_of(clip: Clip) -> float:
 
 def _check_rate(clip: Clip) -> None:
     if clip.fps and not 0.01 <= clip.fps <= 32767:
-        raise MeshferryError(
-            "Animation '{}' has {:g} frames a second, which a Blender scene cannot have", clip.name, clip.fps
-        )
+        template = "Animation '{}' has {:g} frames a second, which a Blender scene cannot have"
+        raise MeshferryError(template, Named("animation", clip.name), clip.fps)

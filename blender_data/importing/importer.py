@@ -39,6 +39,7 @@ def import_steps(request: ImportRequest) -> Steps[ImportResult]:
 
 
 def _build(job: ImportContext) -> Steps[ImportResult]:
+    """Build the objects of a scene or a placement, and link them to the user's scene as the last step."""
     if job.scene.placement is not None:
         return (yield from PlacementImporter(job, job.scene.placement).build())
     actions = yield from nodes.build_scene(job)

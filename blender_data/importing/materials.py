@@ -14,7 +14,7 @@ from typing import Any
 import bpy
 
 from ...io_formats.core.errors import MeshferryError
-from ...io_formats.core.messages import Report
+from ...io_formats.core.messages import Named, Report
 from ...io_formats.core.scene import Material, plain_shading
 from ...io_formats.core.shading import Shading, Texture
 from ...io_formats.disk.reach import Reach
@@ -142,16 +142,15 @@ class MaterialFinder:
         if not self.library:
             return
         missing = {name for name in wanted if not (self.options.use_existing_materials and self._existing(name))}
+        library_name = Named("file", Path(self.library).name)
         if kind := special_kind(self.library):
-            raise MeshferryError("Material library '{}' is a {}, not a .blend file", Path(self.library).name, kind)
+            raise MeshferryError("Material library '{}' is a {}, not a .blend file", library_name, kind)
         libraries = set(bpy.data.libraries)
         try:
             with bpy.data.libraries.load(self.library, link=True) as (source, target):
                 target.materials = [name for name in source.materials if name in missing]
         except OSError as problem:
-            raise MeshferryError(
-                "Material library '{}' cannot be opened: {}", Path(self.library).name, problem
-            ) from None
+            raise MeshferryError("Material library '{}' cannot be opened: {}", library_name, problem) from None
         finally:
             self.made += [library for library in bpy.data.libraries if library not in libraries]
         for material in target.materials:

@@ -113,6 +113,7 @@ def build_mesh(
 
 
 def _set_uv(built: bpy.types.Mesh, layer: Layer, corner_point: npt.NDArray[np.int32]) -> None:
+    """Add a UV map with the values of a layer, unless the mesh has the most that Blender allows."""
     uv = built.uv_layers.new(name=layer.name, do_init=False)
     if uv is None:
         return

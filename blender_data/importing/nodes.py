@@ -164,6 +164,7 @@ class NodeBuilder:
         return welded, first
 
     def _set_normals(self, index: int, mesh: Mesh, built: bpy.types.Mesh, triangles: Mesh, *, is_skinned: bool) -> None:
+        """Give a mesh the normals of its file, as the option ``normals`` chooses: none, exact or editable ones."""
         mode = self.options.normals
         if mode == "NONE" or mesh.normal is None:
             return

@@ -10,7 +10,7 @@ from typing import Any
 import bpy
 
 from ...io_formats.core.errors import FormatError, MeshferryError
-from ...io_formats.core.messages import Report, Text, counted, listed
+from ...io_formats.core.messages import Report, Text, counted, listed, of_kind
 from ...io_formats.core.shading import Texture
 from ...io_formats.disk.atomic_write import replace_file
 from ...io_formats.disk.file_names import file_name
@@ -85,7 +85,7 @@ class ProjectImages:
             reasons.setdefault(reason, []).append(name)
         for reason, found in reasons.items():
             number = counted(len(found), "texture")
-            names = listed(found, _MOST_NAMES)
+            names = listed(of_kind("image", found), _MOST_NAMES)
             self._report.loss("textures-left-out", "{} left out: {}: {}", number, reason, names)
         self._unreadable.clear()
         if self._packed:
@@ -96,6 +96,7 @@ class ProjectImages:
             self._packed = 0
 
     def _make(self, texture: Texture, *, is_color: bool) -> bpy.types.Image:
+        """Return the image of a texture, linked to its file or packed; one that is not a colour is read as numbers."""
         if bpy.app.version < texture.first_version:
             raise FormatError("Blender before {}.{} may crash on it", *texture.first_version)
         label = PurePath(texture.name).stem if texture.name.lower().endswith(".texture") else texture.name

@@ -71,6 +71,7 @@ def arrange_nodes(tree: bpy.types.NodeTree, output: bpy.types.Node) -> None:
 
 
 def _set_columns(node: bpy.types.Node, column: int, columns: dict[bpy.types.Node, int]) -> None:
+    """Store the columns of a node and of all nodes before it; each is beyond the columns of the nodes that it feeds."""
     if columns.get(node, -1) >= column:
         return
     columns[node] = column
@@ -206,7 +207,10 @@ class _Builder:
     tints: dict[Tint, bpy.types.NodeSocket | None] = field(default_factory=dict)
 
     def build(self, shading: Shading, *, multiply_occlusion: bool) -> None:
-        """Add all nodes, starting at the output and ending at the texture coordinates."""
+        """Add all nodes, starting at the output and ending at the texture coordinates.
+
+        If nodes of an existing tree are taken instead (``copied``), that tree must have exactly these nodes.
+        """
         output = self._node("ShaderNodeOutputMaterial")
         shader = self._node("ShaderNodeBsdfPrincipled")
         if shading.opacity is Opacity.ADD:
@@ -242,6 +246,7 @@ class _Builder:
     # -- nodes ----------------------------------------------------------------------------------
 
     def _node(self, kind: str, label: str = "", **settings: Any) -> Any:
+        """Add a node with these settings, or take the next node of a copied tree, which must be of the same kind."""
         if self.copied is None:
             node = self.tree.nodes.new(kind)
             if label:
@@ -335,6 +340,7 @@ class _Builder:
         return self.vectors[mapping]
 
     def _new_vector(self, mapping: Mapping) -> bpy.types.NodeSocket | None:
+        """Return the socket with the texture coordinates of a mapping; None if those are the default ones."""
         horizontal, vertical = mapping.scale
         is_rotated = mapping.rotation != 0.0 and mapping.projection not in _BOXES
         if is_rotated and horizontal and vertical:
@@ -430,6 +436,7 @@ class _Builder:
         return first[0]
 
     def _new_tint(self, tint: Tint) -> bpy.types.NodeSocket | None:
+        """Return the socket with a colour times its image and vertex colours; None for a constant colour."""
         if tint.mixture is not None:
             return self._mixture(tint.mixture)
         node = self._image(tint.image) if tint.image is not None else None
@@ -455,6 +462,7 @@ class _Builder:
         self._link(mix.outputs["Shader"], output.inputs["Surface"])
 
     def _set_alpha(self, target: Any, shading: Shading) -> None:
+        """Link or set the alpha of a shader, with the exponent and the threshold of the shading."""
         if shading.opacity is Opacity.OPAQUE:
             return
         found = self._factor(shading.alpha, "Opacity")
@@ -471,6 +479,7 @@ class _Builder:
         self._link(found, target)
 
     def _normal(self, normal: NormalMap) -> bpy.types.NodeSocket | None:
+        """Return the socket with the normals of a normal map; None if its image is missing."""
         node = self._image(normal.image)
         if node is None:
             return None

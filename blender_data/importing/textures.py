@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 import bpy
 
-from ...io_formats.core.messages import Report, Text, counted, listed
+from ...io_formats.core.messages import Named, Report, Text, counted, listed, of_kind
 from ...io_formats.core.shading import Texture
 from ...io_formats.disk.reach import Reach, is_picture
 from ...io_formats.disk.special_files import special_kind
@@ -82,6 +82,7 @@ class TextureFiles:
         return True
 
     def _places(self, path: str) -> Iterator[Path]:
+        """Yield where a texture may be: at its path as stated, or relative to the folder of the file."""
         plain = path.replace("\\", "/")
         if not plain or plain.startswith("//") or _ADDRESS.match(plain):
             return
@@ -208,6 +209,7 @@ class TextureLoader:
         return self._known[key]
 
     def _load(self, material: str, texture: Texture) -> bpy.types.Image:
+        """Return the image of a texture; an empty image of its name if there is no file, which is reported."""
         label = texture.name or last_part(texture.path)
         if texture.data is not None:
             image = self._empty(label, texture.path or f"//{label}")
@@ -239,7 +241,7 @@ class TextureLoader:
                 "textures-from-elsewhere",
                 "{} shown from outside of the file's folder: {}",
                 counted(len(outside), "texture is", "textures are"),
-                listed([str(folder) for folder in dict.fromkeys(path.parent for path in outside)], _MOST_NAMED),
+                listed(of_kind("file", (str(path) for path in {path.parent: 0 for path in outside})), _MOST_NAMED),
             )
         self._files.outside.clear()
         if len(self._missing) == 1:
@@ -248,8 +250,8 @@ class TextureLoader:
                 "missing-texture",
                 "its texture '{}' was not found; put it beside the file, or use File > External Data > Find Missing "
                 "Files",
-                path,
-                item=Text("Material '{}'", material),
+                Named("image", path),
+                item=Text("Material '{}'", Named("material", material)),
             )
         elif self._missing:
             self._report.loss(
@@ -257,7 +259,7 @@ class TextureLoader:
                 "{} textures were not found; put them beside the file, or use File > External Data > Find Missing "
                 "Files: {}",
                 len(self._missing),
-                listed(list(self._missing), _MOST_NAMED),
+                listed(of_kind("image", list(self._missing)), _MOST_NAMED),
             )
         self._missing.clear()
 
@@ -269,8 +271,9 @@ class TextureLoader:
 
     def _checked(self, material: str, label: str, image: bpy.types.Image, *, is_read: bool = True) -> bpy.types.Image:
         if not is_read or not all(image.size):
-            item = Text("Material '{}'", material)
-            self._report.loss("unreadable-image", "its texture '{}' cannot be read as an image", label, item=item)
+            item = Text("Material '{}'", Named("material", material))
+            text = "its texture '{}' cannot be read as an image"
+            self._report.loss("unreadable-image", text, Named("image", label), item=item)
         return image
 
 

@@ -12,7 +12,7 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ...io_formats.core.messages import Text
+from ...io_formats.core.messages import Named, Text
 from ...io_formats.core.scene import AnyArray, FloatArray, IntArray
 from .. import animated_blocks, arrays, compat
 from ..animated_blocks import with_shape_keys
@@ -89,7 +89,7 @@ def edits_of(obj: bpy.types.Object) -> list[str] | None:
     data = obj.data
     if isinstance(data, bpy.types.Armature):
         edited = (bone for bone in data.bones if bone.meshferry.joint_name and _is_bone_edited(bone))
-        return [Text("bone '{}'", bone.name) for bone in edited]
+        return [Text("bone '{}'", Named("bone", bone.name)) for bone in edited]
     if not isinstance(data, bpy.types.Mesh):
         return []
     if not data.meshferry.fingerprint:
@@ -174,7 +174,7 @@ def _checksums(mesh: bpy.types.Mesh, known: Container[str] = ()) -> Iterator[tup
         if key == keys[0]:
             basis = points
         else:
-            yield Text("shape key '{}'", key.name), float(np.abs(points - basis).sum(dtype=np.float64))
+            yield Text("shape key '{}'", Named("layer", key.name)), float(np.abs(points - basis).sum(dtype=np.float64))
 
 
 def _attribute_label(name: str, is_uv: bool) -> str:
@@ -186,7 +186,8 @@ def _color_checksums(mesh: bpy.types.Mesh) -> Iterator[tuple[str, int]]:
         if attribute.data_type == "BYTE_COLOR":
             values = arrays.read(attribute.data, "color_srgb", 4)
             if values.any():
-                yield Text("attribute '{}'", attribute.name), zlib.crc32(np.rint(values * 255).astype(np.uint8))
+                named = Text("attribute '{}'", Named("layer", attribute.name))
+                yield named, zlib.crc32(np.rint(values * 255).astype(np.uint8))
 
 
 def _weight_checksums(obj: bpy.types.Object, old: Container[str]) -> dict[str, float]:

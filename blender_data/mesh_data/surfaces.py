@@ -137,6 +137,7 @@ def read(obj: bpy.types.Object, uv_names: Sequence[str], key_names: Sequence[str
 
 
 def _surface(surface: WrittenSurface, uv_names: Sequence[str], key_names: Sequence[str]) -> Surface:
+    """Return the surface of a slot with the settings of its entry in the list of surfaces."""
     entry = surface.entry
     if entry is None:
         return Surface(surface.name)

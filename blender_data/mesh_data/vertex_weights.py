@@ -115,6 +115,7 @@ def read(mesh: bpy.types.Mesh) -> tuple[IntArray, IntArray, FloatArray]:
 
 
 def _read_layer(made: bmesh.types.BMesh, layer: bmesh.types.BMLayerItem) -> tuple[IntArray, IntArray, FloatArray]:
+    """Return the number of weights of each vertex, and group and weight of each, (W,), in the order of the vertices."""
     vertices = iter(made.verts)
     total = len(made.verts)
     counts = np.zeros(total, np.int32)

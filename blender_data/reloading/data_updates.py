@@ -296,6 +296,7 @@ def _keep_materials(old: bpy.types.Mesh, new: bpy.types.Mesh, before: list[str])
 
 
 def _link_materials(obj: bpy.types.Object, own: list[tuple[str, Any]], after: list[str]) -> None:
+    """Link materials to the slots of an object whose names they have; each name in ``after`` is used once."""
     for name, material in own:
         if name in after:
             slot = obj.material_slots[after.index(name)]

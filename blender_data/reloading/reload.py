@@ -122,6 +122,7 @@ def _add_objects(
 
 
 def _update_armatures(context: bpy.types.Context, changed: Pairs, report: ReloadReport) -> None:
+    """Give existing armatures the bones of the new ones; report bones that the file no longer has."""
     rigs = [(new, old) for new, old in changed.items() if old.type == "ARMATURE" and old.data != new.data]
     for new, old in rigs:
         data_updates.adopt_names(new.data, old.data)

@@ -17,7 +17,7 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ...io_formats.core.body_shapes import BodyShapes, JointShapes, Slider, WornMesh
+from ...io_formats.core.body_shapes import JointShapes, Slider, WornMesh
 from ...io_formats.registry import FAMILIES
 from .. import animated_blocks, armature_modifiers, arrays, names
 from ..mesh_data import checksums
@@ -112,7 +112,7 @@ def property_name(number: int) -> str:
     return f"{PREFIX}{number}"
 
 
-def shapes() -> BodyShapes | None:
+def shapes() -> Any:
     """Return the functions of the family that has figures with sliders."""
     return next((family.body_shapes() for family in FAMILIES if family.body_shapes is not None), None)
 
@@ -258,12 +258,15 @@ def _rest_of(armature: bpy.types.Object) -> _Rest:
 
 
 def _shaped(rest: _Rest, percents: Mapping[int, float]) -> _Bones | None:
+    """Return the effect of slider positions on the bones of a figure; None without a family that has such figures."""
     known = shapes()
     if known is None or not rest.names:
         return None
     columns = np.frombuffer(rest.matrices, np.float32).astype(np.float64)
     matrices = columns.reshape(-1, 4, 4).transpose(0, 2, 1)
-    shape = known.joint_shapes(percents, rest.in_files, matrices[:, :3, 3], rest.worn, unmoved=rest.unmoved)
+    shape: JointShapes = known.joint_shapes(
+        percents, rest.in_files, matrices[:, :3, 3], rest.worn, unmoved=rest.unmoved
+    )
     axes = matrices[:, :3, :3]
     # Blender's axes of bones that point downwards are up to 3e-5 too long.
     axes = axes / np.linalg.norm(axes, axis=1, keepdims=True)
@@ -447,6 +450,7 @@ def unfit_bones(armature: bpy.types.Object) -> list[str]:
 
 @functools.lru_cache(maxsize=16)
 def _unfit(rest: _Rest, is_scaled_above: tuple[bool, ...], is_connected: tuple[bool, ...]) -> tuple[str, ...]:
+    """Return the bones that cannot show a shape at an end of some slider: Blender would shear or hold them."""
     is_unfit = np.zeros(len(rest.names), bool)
     for end in (0.0, 100.0):
         found = _shaped(rest, {slider.number: end for slider in sliders()})

@@ -34,6 +34,7 @@ def move_heads(
 
 
 def _move(data: bpy.types.Armature, heads: Mapping[str, npt.NDArray[np.float64]]) -> None:
+    """Move bones in edit mode to the heads given by name; other bones follow their parents, and ends stay connected."""
     bones = sorted(data.edit_bones, key=lambda bone: len(bone.parent_recursive))
     connected = [bone for bone in bones if bone.parent is not None and bone.use_connect]
     before = {bone.name: (bone.head.copy(), bone.tail.copy(), bone.roll) for bone in bones}

@@ -110,6 +110,7 @@ def weighted_joints(nodes: Sequence[Node]) -> set[int]:
 
 
 def _hide_far(data: bpy.types.Armature, names: Sequence[str], deforming: set[str], nodes: Sequence[Node]) -> None:
+    """Hide those of the named bones that are far outside of the meshes, or much longer than these."""
     points = np.concatenate([node.mesh.points for node in nodes if node.mesh])
     (low, high), size = bounds(points), size_of(nodes)
 

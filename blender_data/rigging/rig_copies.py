@@ -11,7 +11,7 @@ import bpy
 import numpy as np
 from mathutils import Matrix
 
-from ...io_formats.core.messages import Report
+from ...io_formats.core.messages import Report, of_kind
 from .. import animated_blocks, arrays, names
 from ..armature_modifiers import armature_modifiers, armature_of, refer_to_copies
 from . import joint_weights, shown_bindings
@@ -210,7 +210,7 @@ def report_left_behind(armature: bpy.types.Object, meshes: Iterable[bpy.types.Ob
         if block not in keys or any(one.id == armature for value in curve.driver.variables for one in value.targets)
     ]
     text = "{} left with the original armature, since bones of the copy have other axes: {}"
-    report.loss_of("actions-left-behind", text, list(actions), "action")
+    report.loss_of("actions-left-behind", text, of_kind("animation", list(actions)), "action")
     report.loss_of("constraints-left-behind", text, constraints, "constraint")
     report.loss_of("drivers-left-behind", text, drivers, "driver")
 

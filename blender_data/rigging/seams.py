@@ -62,6 +62,7 @@ class Seams:
         return len(mine)
 
     def _write(self, obj: bpy.types.Object, mine: Indices, other: Indices, joints: Collection[str]) -> None:
+        """Give vertices ``mine`` of an object the positions, normals and weights of the body's ``other``."""
         data, world = obj.data, np.array(obj.matrix_world, np.float64)
         back = np.linalg.inv(world)
         normals = self._normals_for(obj, mine, other)

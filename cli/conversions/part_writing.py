@@ -11,7 +11,7 @@ from ...blender_data.export_options import ExportOptions
 from ...io_formats.core.capabilities import ANY_NUMBER, Capabilities, losses
 from ...io_formats.core.errors import ExportError
 from ...io_formats.core.format import Format
-from ...io_formats.core.messages import Kind, Message, Report, Text, counted, distinct, listed
+from ...io_formats.core.messages import Kind, Message, Report, Text, counted, distinct, listed, of_kind
 from ...io_formats.registry import by_name
 from . import blender_exchange
 from .blend_files import BlendPart
@@ -249,7 +249,7 @@ def lost_by_exporter(scene: Scene, target: BlenderFormat) -> list[Message]:
             "vertex-animation-among-several",
             "{} not carried over, since there are several animations: {}",
             counted(len(moved), "vertex animation"),
-            listed(list(dict.fromkeys(moved))),
+            listed(of_kind("animation", list(dict.fromkeys(moved)))),
         )
     return report.messages
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ...blender_data.export_options import CLIP_FILTER, EXPORT_OPTIONS
 from ...blender_data.importing.import_options import IMPORT_OPTIONS, MATERIAL_LIBRARY
 from ...io_formats.core.errors import MeshferryError
+from ...io_formats.core.messages import Named
 from ...io_formats.core.options import Value
 from ...io_formats.disk import reach
 from ...io_formats.disk.file_names import PathTable, cautious_key
@@ -61,7 +62,8 @@ class ClipChoice:
         names = [self.new_names.get(clip.name, clip.name) for clip in scene.clips]
         for clip, name in zip(scene.clips, names, strict=True):
             if name != clip.name and names.count(name) > 1:
-                raise MeshferryError("--rename-clip '{}={}': there is another animation '{}'", clip.name, name, name)
+                template, found = "--rename-clip '{}={}': there is another animation '{}'", Named("animation", name)
+                raise MeshferryError(template, Named("animation", clip.name), name, found)
         for clip, name in zip(scene.clips, names, strict=True):
             if clip.name in self.new_names:
                 self._renamed.add(clip.name)
@@ -92,7 +94,8 @@ class ClipChoice:
         for old in self.new_names:
             if old not in self._renamed:
                 known = ", ".join(f"'{name}'" for name in self._seen) or "none"
-                raise MeshferryError("--rename-clip: there is no animation '{}'; there are {}", old, known)
+                template = "--rename-clip: there is no animation '{}'; there are {}"
+                raise MeshferryError(template, Named("animation", old), known)
 
 
 def parse_renaming(text: str) -> tuple[str, str]:

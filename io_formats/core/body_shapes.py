@@ -1,10 +1,11 @@
-"""Shapes of figures that users set with sliders, for families of formats whose target has such figures."""
+"""Data of the shapes of figures that users set with sliders.
+
+A family of formats whose target has such figures names a module with the functions (``Family.body_shapes``).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -69,65 +70,3 @@ class JointShapes:
     """Height of the figure in metres, as the target program counts it."""
     body_height: float
     """Height in metres of the target program's own body from the soles to the crown."""
-
-
-class BodyShapes(Protocol):
-    """Functions of a family's module for the shapes of its figures."""
-
-    def sliders(self) -> tuple[Slider, ...]:
-        """Return all sliders, tab by tab in the order of the target program's editor."""
-
-    def is_attachment(self, name: str) -> bool:
-        """Return whether a joint of that name is a point to which rigid objects are attached."""
-
-    def morph_weights(self, percents: Mapping[int, float]) -> Mapping[str, Mapping[str, float]]:
-        """Return the values of shape keys of the target's own figure, by the names of its parts and of the keys.
-
-        The parameter is as for :meth:`joint_shapes`.
-        """
-
-    def joint_shapes(
-        self,
-        percents: Mapping[int, float],
-        names: Sequence[str],
-        heads: Floats,
-        worn: Sequence[WornMesh] = (),
-        *,
-        unmoved: Sequence[str] = (),
-    ) -> JointShapes:
-        """Return what a shape does to the joints of an armature.
-
-        Parameters
-        ----------
-        percents:
-            Positions of sliders by number; others stand at their ``standard``.
-        names:
-            Names that the n bones have in files; bones with other names do not follow the shape.
-        heads:
-            (n, 3) their heads at rest, in the space of the armature.
-        worn:
-            The meshes that the armature deforms. They decide which joints stay where they are, since their files move
-            them; without any, these are the joints that rest elsewhere than those of the standard figure.
-        unmoved:
-            Names in files of bones that rest where an import put them.
-        """
-
-    def deformations(self, names: Sequence[str], heads: Floats, mesh: WornMesh, placed: Floats) -> dict[str, Floats]:
-        """Return the matrices by which the bones of an armature at rest deform a mesh, as its file binds it.
-
-        They are the identity for a mesh that is bound to the joints of the armature as these rest. A bone that is
-        posed by P (in the space of the armature, relative to its rest) deforms the mesh by P times its matrix.
-
-        Parameters
-        ----------
-        names, heads:
-            As for :meth:`joint_shapes`.
-        placed:
-            (4, 4) from the armature's space, in which the points of the mesh are, to that of the file's matrices.
-
-        Returns
-        -------
-        dict
-            (4, 4) float64 for each bone that the file lists, by its name in files; NaN if the file's matrix cannot be
-            inverted.
-        """

@@ -10,7 +10,7 @@ from .errors import ExportError
 from .messages import Elements, Message, Named, Report, Text, counted, error, joined, listed, of_kind
 
 if TYPE_CHECKING:
-    from .scene import Clip, Layer, Mesh, Scene
+    from .scene import Clip, Layer, Mesh, Scene, ShapeKey
 
 
 _COMMON_NAMES = 5
@@ -98,7 +98,7 @@ class _Loss:
     kind: str
     owner: str
     count: int
-    names: tuple[str, ...] = ()
+    names: tuple[Named, ...] = ()
     """Names of the dropped items; empty if naming ``owner`` is sufficient."""
 
 
@@ -131,7 +131,7 @@ def _report_loss(kind: str, found: list[_Loss], report: Report) -> None:
     report.loss(code, "{} not carried over: {}", number, names)
 
 
-def _some_named(named: list[tuple[str, str]], most: int = 5) -> Text:
+def _some_named(named: Sequence[tuple[str, str]], most: int = 5) -> Text:
     """Return a list of names with their owners, for example ``'Up', 'Down' of 'Body', 'Wide' of 'Hat'``."""
     owners: dict[str, list[str]] = {}
     for name, owner in named[:most]:
@@ -141,6 +141,7 @@ def _some_named(named: list[tuple[str, str]], most: int = 5) -> Text:
 
 
 def _all_losses(scene: Scene, capabilities: Capabilities) -> Iterator[_Loss]:
+    """Yield each loss of each node, mesh, skeleton and clip."""
     from .scene import Role
 
     for node in scene.nodes:
@@ -152,7 +153,7 @@ def _all_losses(scene: Scene, capabilities: Capabilities) -> Iterator[_Loss]:
             yield _Loss("physics shape", node.name, 1)
         if node.mesh is not None:
             lost_names = _lost_names(node.mesh, capabilities)
-            yield from (_Loss(kind, node.name, len(names), names) for kind, names in lost_names if names)
+            yield from (_Loss(kind, node.name, len(names), tuple(names)) for kind, names in lost_names if names)
             yield from (_Loss(kind, node.name, count) for kind, count in _mesh_losses(node.mesh, capabilities) if count)
     yield from (_Loss(kind, owner, 1) for kind, owner in _joined(scene, capabilities))
     if not capabilities.skeletons:
@@ -200,19 +201,24 @@ def _clip_losses(clip: Clip, capabilities: Capabilities) -> list[tuple[str, int]
     ]
 
 
-def _lost_names(mesh: Mesh, capabilities: Capabilities) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the names of the dropped items of a mesh by kind."""
+def _lost_names(mesh: Mesh, capabilities: Capabilities) -> list[tuple[str, list[Named]]]:
+    """Return the names of the dropped items of a mesh by kind of loss."""
     materials = dict.fromkeys(name for name in mesh.materials if name)
     return [
-        ("UV layer", tuple(layer.name for layer in mesh.uvs[capabilities.uv_layers :])),
-        ("colour layer", tuple(layer.name for layer in mesh.colors[capabilities.color_layers :])),
-        ("custom layer", () if capabilities.custom_layers else tuple(layer.name for layer in mesh.custom)),
-        (_MATERIAL, () if capabilities.materials else tuple(materials)),
-        ("shape key", () if capabilities.shape_keys else tuple(key.name for key in mesh.shape_keys)),
+        ("UV layer", _names_of(mesh.uvs[capabilities.uv_layers :])),
+        ("colour layer", _names_of(mesh.colors[capabilities.color_layers :])),
+        ("custom layer", [] if capabilities.custom_layers else _names_of(mesh.custom)),
+        (_MATERIAL, [] if capabilities.materials else of_kind("material", materials)),
+        ("shape key", [] if capabilities.shape_keys else _names_of(mesh.shape_keys)),
     ]
 
 
+def _names_of(layers: Sequence[Layer | ShapeKey]) -> list[Named]:
+    return of_kind("layer", (layer.name for layer in layers))
+
+
 def _mesh_losses(mesh: Mesh, capabilities: Capabilities) -> list[tuple[str, int]]:
+    """Return kind and number of what a mesh loses without a name."""
     weights = mesh.joint_weights
     excess = 0
     if weights is not None and capabilities.influences and weights.shape[1] > capabilities.influences:

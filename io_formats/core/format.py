@@ -23,7 +23,6 @@ from .recognition import Match, NearMiss
 
 if TYPE_CHECKING:
     from ..projects import Projects
-    from .body_shapes import BodyShapes  # imports NumPy, too
     from .placement import NodeEdit, Patched
     from .scene import Scene  # not at run time: it imports NumPy, which slows the start of commands
 
@@ -296,26 +295,24 @@ class FileFormat:
         path:
             Path of the file, for rules about the files around it.
         """
-        checks = self.modules("checks")
-        findings: list[Message] = checks.check(document) if hasattr(checks, "check") else []
-        if hasattr(checks, "check_in_context"):
-            findings = findings + checks.check_in_context(document, self.export_options.of(options), path)
-        return findings
+        chosen = self.export_options.of(options)
+        return self._findings("check", document) + self._findings("check_in_context", document, chosen, path)
 
     def check_links(self, document: Any, path: Path, projects: Projects, options: GivenOptions = None) -> list[Message]:
         """Apply the rules about a file with the other files of its project; the parameters are as in :meth:`link`."""
-        checks, findings = self.modules("checks"), list[Message]()
-        if hasattr(checks, "check_links"):
-            findings = checks.check_links(document, path, projects, self.import_options.of(options))
-        return findings
+        return self._findings("check_links", document, path, projects, self.import_options.of(options))
 
     def check_scene(self, scene: Scene) -> list[Message]:
         """Check a scene; the elements of the findings can be selected in Blender.
 
         :meth:`check` applies the remaining rules to the document that is built from the scene.
         """
-        checks = self.modules("checks")
-        findings: list[Message] = checks.check_scene(scene) if hasattr(checks, "check_scene") else []
+        return self._findings("check_scene", scene)
+
+    def _findings(self, name: str, *values: object) -> list[Message]:
+        """Return the result of a function of ``checks``, or an empty list if the format does not have it."""
+        function = getattr(self.modules("checks"), name, None)
+        findings: list[Message] = [] if function is None else function(*values)
         return findings
 
     def facts(self, document: Any) -> dict[str, Any]:
@@ -341,5 +338,6 @@ class Family:
     """Name of the game or engine for which the files are made, if it differs from the name of the family."""
     folders: tuple[Option, ...] = ()
     """Folders that the preferences hold, besides those that are options of formats."""
-    body_shapes: Callable[[], BodyShapes] | None = field(default=None, repr=False)
-    """Import the module that shapes the figures of the target; None if it has no figures with sliders."""
+    body_shapes: Callable[[], Any] | None = field(default=None, repr=False)
+    """Import the module that shapes the figures of the target; None if it has no figures with sliders. Its functions
+    are those of ``second_life.avatar.armature_sliders``."""

@@ -105,6 +105,7 @@ def _image(image: Mapping[str, Any], views: list[Any], buffer: memoryview) -> Gl
 
 
 def _material(given: Mapping[str, Any], textures: list[Any], images: list[GltfImage]) -> GltfMaterial:
+    """Return a material of a glTF file with its textures resolved to images; its other values stay as they are."""
     values = {key: value for key, value in given.items() if key not in ("extensions", "extras")}
     shading = dict(values.get(_IN_METAL_ROUGHNESS, {}))
     made = GltfMaterial(given.get("name", ""), values, extensions=given.get("extensions", {}))

@@ -7,39 +7,28 @@ sorted as their English text. Code never reads this text; it uses the fields.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache
 from string import Formatter
-from typing import Any, Self, TypedDict, Unpack
+from typing import Any, Literal, Self, TypedDict, Unpack
 
 NAMES_LISTED = 3
 """Largest number of names that a message lists in front of its text; further names are only counted."""
 
 
-SUBJECTS = {
-    "object": "object|node|mesh(?:es)?|model|armature|skeleton|rig|hull|level|light",
-    "material": "material",
-    "bone": "bone|joint",
-    "animation": "animation|action|clip",
-    "image": "image|texture",
-    "file": "file|library",
-    "layer": "surface|submesh(?:es)?|shape key|uv map|uv layer|layer|attribute|property|properties",
-}
-"""Kinds of what messages name, and the nouns of sentences for them."""
-_ENGLISH, _WORD = re.compile("[a-z]"), re.compile(r"\w")
-_NOUN = re.compile("|".join(f"(?P<{kind}>\\b(?:{nouns})s?\\b)" for kind, nouns in SUBJECTS.items()), re.IGNORECASE)
+Subject = Literal["object", "material", "bone", "animation", "image", "file", "layer"]
+"""Kind of what a message names: an object is also a node, model or armature, a bone a joint, an animation a clip, an
+image a texture, and a layer a surface, shape key, UV map or attribute."""
 
 
 class Named(str):
-    """The name of something whose kind the sentence around it does not say."""
+    """A name that a message quotes, with its kind. Names without a kind are those of objects."""
 
-    kind: str
-    """A key of ``SUBJECTS``."""
+    kind: Subject
 
-    def __new__(cls, kind: str, name: str) -> Self:
+    def __new__(cls, kind: Subject, name: str) -> Self:
         """Copy the name."""
         named = super().__new__(cls, name)
         named.kind = kind
@@ -50,7 +39,7 @@ class Named(str):
         return self.kind, str(self)
 
 
-def of_kind(kind: str, names: Iterable[str]) -> list[Named]:
+def of_kind(kind: Subject, names: Iterable[str]) -> list[Named]:
     """Return names with a kind, unless they have one."""
     return [name if isinstance(name, Named) else Named(kind, name) for name in names]
 
@@ -92,47 +81,23 @@ class Text(str):
         return _Capitalized(self.template, *self.values)
 
     def quoted(self) -> Iterator[str]:
-        """Yield the names that are quoted in the text."""
-        return (name for name, _ in self.named())
-
-    def named(self, listed_kind: str = "") -> Iterator[tuple[str, str]]:
-        """Yield the names that are quoted in the text with their kinds, keys of ``SUBJECTS``.
-
-        The template is a constant, in which the noun directly before a name says its kind: ``bone '{}'``. Names in a
-        list have the kind ``listed_kind``, which is that of the first noun of the sentence around it. All other names
-        are those of objects.
-        """
+        """Yield the names that are quoted in the text; those of other things than objects are ``Named``."""
         values = iter(self.values)
-        is_list = not _ENGLISH.search(self.template)
-        first = direct = ""
         is_quoted = False
         for before, has_value in _pieces(self.template) if self.values else ():
             value = next(values) if has_value else None
             is_closed = is_quoted and before == "'"
             is_quoted = before.endswith("'") and not is_closed
-            for piece in (before, value.template) if isinstance(value, Text) else (before,):
-                kind, at_end, is_blank = _nouns_of(piece)
-                first, direct = first or kind, direct if is_blank else at_end
             if isinstance(value, Text):
-                yield from value.named(first or listed_kind)
+                yield from value.quoted()
             elif isinstance(value, str) and is_quoted:
-                kind = direct or (first or listed_kind if is_list else "")
-                yield value, value.kind if isinstance(value, Named) else kind or "object"
+                yield value
 
 
 @lru_cache(1024)  # texts of files can be templates, too
 def _pieces(template: str) -> tuple[tuple[str, bool], ...]:
     """Return the texts of a template, and whether a value follows each of them."""
     return tuple((before, field is not None) for before, field, _spec, _conversion in Formatter().parse(template))
-
-
-@lru_cache(1024)  # texts of files can be templates, too
-def _nouns_of(text: str) -> tuple[str, str, bool]:
-    """Return the kinds of the first noun and of a noun at the end of a text, or empty; and whether it has no words."""
-    nouns = list(_NOUN.finditer(text))
-    is_at_end = bool(nouns) and not _WORD.search(text[nouns[-1].end() :])
-    first, last = (found.lastgroup or "" for found in (nouns[0], nouns[-1])) if nouns else ("", "")
-    return first, last if is_at_end else "", not _WORD.search(text)
 
 
 class _Capitalized(Text):
@@ -171,18 +136,6 @@ class Kind(Enum):
     """A finding: the target program rejects the file or fails to use it."""
 
 
-class Fix(Enum):
-    """A change in Blender that fixes the cause of a finding and that Undo reverts."""
-
-    STRIP_SUFFIX = "strip_suffix"
-    RENAME_MATERIAL = "rename_material"
-    LIMIT_WEIGHTS = "limit_weights"
-    ADD_UV_MAP = "add_uv_map"
-    MARK_NODE = "mark_node"
-    APPLY_SCALE = "apply_scale"
-    CLEAN_ACTION = "clean_action"
-
-
 @dataclass(frozen=True)
 class Elements:
     """Parts of a node's mesh or skeleton, or a time of an animation, that a message is about."""
@@ -205,7 +158,7 @@ class Details(TypedDict, total=False):
 
     item: str
     elements: Elements | None
-    fix: Fix | None
+    is_fixable: bool
     names: tuple[str, ...]
     new_name: str
     allowed_by: str
@@ -224,11 +177,12 @@ class Message(Text):
     """The sentence without the item."""
     elements: Elements | None = None
     """The elements that the message is about, if they can be selected."""
-    fix: Fix | None = None
+    is_fixable: bool = False
+    """Whether a change of ``names`` removes the cause. The code decides which change."""
     names: tuple[str, ...] = ()
-    """Names in the file of the objects or materials that the fix ``fix`` changes."""
+    """Names in the file of the objects or materials that the fix changes."""
     new_name: str = ""
-    """Name that the fix ``fix`` gives to a material."""
+    """Name that the fix gives to a material."""
     allowed_by: str = ""
     """Name of the export option with which the error is only a warning, or ``OWN_FORMAT``."""
     file_name: str = ""
@@ -277,15 +231,11 @@ class Message(Text):
         """Return the names of the objects, materials and bones that the message is about, the most telling first."""
         return list(dict.fromkeys(name for name, _ in self.subjects()))
 
-    def subjects(self) -> list[tuple[str, str]]:
-        """Return name and kind (a key of ``SUBJECTS``) of all that the message is about, the most telling first."""
-        item = self.item.named() if isinstance(self.item, Text) else _with_kinds([self.item] if self.item else [])
-        message = list(self.message.named()) if isinstance(self.message, Text) else []
-        if self.elements is not None and self.elements.kind == "bones":
-            message = [(name, "bone" if name in self.elements.members else kind) for name, kind in message]
-        fixed = "material" if self.new_name else "object"
-        message = [(name, fixed if name == self.new_name else kind) for name, kind in message]
-        return list(dict.fromkeys((*_with_kinds(self.names, fixed), *item, *message)))
+    def subjects(self) -> list[tuple[str, Subject]]:
+        """Return name and kind of all that the message is about, the most telling first."""
+        quoted = self.message.quoted() if isinstance(self.message, Text) else ()
+        names = (*self.names, *self.item_names(), *quoted)
+        return list(dict.fromkeys((name, name.kind if isinstance(name, Named) else "object") for name in names))
 
     def as_json(self) -> dict[str, Any]:
         """Return the message as JSON for other programs."""
@@ -313,11 +263,6 @@ class Message(Text):
         if not all(isinstance(text, str) for text in (data["code"], data["text"], data["item"], *names, *kinds)):
             raise TypeError("a text of a message is not a string")
         return cls(Kind(data["kind"]), item, Text(message), names=names, code=data["code"])
-
-
-def _with_kinds(names: Iterable[str], kind: str = "object") -> Iterator[tuple[str, str]]:
-    """Yield names with their kinds; names that do not say theirs have the given one."""
-    return ((name, name.kind if isinstance(name, Named) else kind) for name in names)
 
 
 def _message(
@@ -375,10 +320,12 @@ class Report:
         if names:
             self.loss(code, template, counted(len(names), one, many), listed(names, most))
 
-    def change_of(self, code: str, template: str, names: Sequence[str], one: str, many: str = "") -> None:
+    def change_of(
+        self, code: str, template: str, names: Sequence[str], one: str, many: str = "", *, most: int = 8
+    ) -> None:
         """Report a change of items with these names, like :meth:`loss_of`."""
         if names:
-            self.change(code, template, counted(len(names), one, many), listed(names))
+            self.change(code, template, counted(len(names), one, many), listed(names, most))
 
     def change(self, code: str, template: str, *values: object, **details: Unpack[Details]) -> None:
         """Report data that is replaced, such as NaN by 0."""

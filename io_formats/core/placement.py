@@ -160,6 +160,7 @@ class Channels:
         return np.array([*placed, (0.0, 0.0, 0.0, 1.0)])
 
     def _euler_rows(self) -> Rows:
+        """Return the rows of the rotation matrix for the Euler angles in their order."""
         rows: Rows = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
         for axis in map("XYZ".index, self.order):  # in plain numbers, ten times as fast as small arrays
             if not (angle := self.rotation[axis]):

@@ -98,6 +98,7 @@ def is_unity_asset(head: bytes) -> bool:
 
 
 def _text(head: bytes) -> str:
+    """Return a sentence about a text file of another program, such as HTML, OGRE or Unity, or an empty string."""
     text = head.lstrip(b"\xef\xbb\xbf \t\r\n")
     for magic, said in _TEXT_STARTS:
         if text[: len(magic)].lower() == magic.lower():

@@ -147,6 +147,7 @@ class _Member:
 
 
 def _write_set(path: Path, outputs: Sequence[OutputFile], removed: Sequence[Path], within: Path | None) -> None:
+    """Write all files into a staging folder with a plan of the renames, then rename them, the chosen file last."""
     places = _places(path, outputs, within)
     inner = {place.parent for place in places if place.parent.parent == path.parent and not place.parent.exists()}
     for made in inner:
@@ -388,6 +389,7 @@ def _interrupted_sets(path: Path) -> list[_Interrupted]:
 
 
 def _interrupted(folder: Path, chosen: str = "") -> _Interrupted | None:
+    """Return the state of an interrupted export from its staging folder; None if it is in use or of another file."""
     plan = folder / _PLAN
     if not plan.exists():
         if time.time() - folder.stat().st_mtime > _UNPLANNED_AGE:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..core.messages import Report, Text, counted, joined, listed
+from ..core.messages import Report, Text, counted, joined, listed, of_kind
 from .rooted_files import is_inside, is_network_path, leads_to_network
 from .special_files import open_regular
 
@@ -82,7 +82,7 @@ class Reach:
         if left:
             number = counted(len(left), "file")
             text = "{} outside of its folder left out: {}; to read from there, add {}"
-            report.loss("file-outside-left-out", text, number, listed(left), as_option(left))
+            report.loss("file-outside-left-out", text, number, listed(of_kind("file", left)), as_option(left))
 
 
 def is_local(path: str | Path) -> bool:

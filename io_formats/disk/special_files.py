@@ -116,6 +116,7 @@ def read_special(path: str | os.PathLike[str]) -> bytes:
 
 
 def _content(handle: int, kind: str, path: Path) -> bytes:
+    """Read a pipe or device to its end; raise FormatError if it gives nothing for long, or too much."""
     content = bytearray()
     began = time.monotonic()
     while True:

@@ -73,6 +73,7 @@ def _rotation(axes: dict[str, int]) -> npt.NDArray[np.float64]:
 
 
 def _binary_number(data: bytes, name: str) -> float | None:
+    """Return the first number of a property of a binary FBX file; it follows the strings for name, type and flags."""
     wanted = struct.pack("<cI", b"S", len(name)) + name.encode()
     at = data.find(wanted)
     if at < 0:

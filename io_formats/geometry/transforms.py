@@ -280,6 +280,10 @@ def similarity(ours: Array, theirs: Array, parents: Sequence[int]) -> tuple[Arra
 
 
 def _rotation(ours: Array, theirs: Array) -> Array:
+    """Return the rotation (3, 3) that best turns points ``ours`` to ``theirs``, both (n, 3) and centred.
+
+    It is snapped to keep an axis upright, or to multiples of 90 degrees, if it is close to that.
+    """
     u, spread, v = np.linalg.svd(theirs.T @ ours)
     turn: Array = u @ np.diag((1.0, 1.0, np.sign(np.linalg.det(u @ v)))) @ v
     if spread[1] < _ON_A_LINE * spread[0]:

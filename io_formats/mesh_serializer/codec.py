@@ -173,6 +173,7 @@ def write(document: Document) -> bytes:
 
 
 def _quantised(document: Document) -> Iterator[bytes]:
+    """Yield the parts of a file of MeshSerializer2 in the order of the format page."""
     counts = document.submeshes
     vertices, triangles = len(document.positions), len(document.triangles)
     if max(vertices, triangles if counts is None else max(counts, default=0)) > MOST:

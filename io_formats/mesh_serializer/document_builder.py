@@ -129,24 +129,34 @@ class DocumentBuilder:
 
     def __init__(self, scene: Scene, options: WriteOptions) -> None:
         self.scene = scene
+        self.options = options
         self.basis = to_blender(options.axes).inverse
-        self.node, mesh = only_mesh(scene, "MeshSerializer2")
+        self.node, self.mesh = only_mesh(scene, "MeshSerializer2")
         self.report = scene.report.about(self.node.name)
-        tolerance = scene.tolerance
-        has_tangents = writes_tangents(mesh, options)
-        self.mesh = split_by_vertices(mesh, options, tolerance, self.report)
-        refuse_too_large(self.mesh, self.node.name)
         self.is_moved = True
         """Whether points or UVs differ from those of the imported file."""
-        self.document = self.quantised()
+
+    def build(self) -> Document:
+        """Return the document.
+
+        Raises
+        ------
+        ExportError
+            The mesh has too many vertices, or numbers that the file cannot hold.
+        """
+        has_tangents = writes_tangents(self.mesh, self.options)
+        self.mesh = split_by_vertices(self.mesh, self.options, self.scene.tolerance, self.report)
+        refuse_too_large(self.mesh, self.node.name)
+        document = self.quantised()
         normals, as_stored = self.normals()
-        if options.use_stored_normals and (self.mesh.normal is not None or self.is_moved):
+        if self.options.use_stored_normals and (self.mesh.normal is not None or self.is_moved):
             # A mesh without normals stays without them only if its points and UVs are still those of the imported file.
-            self.document.normals = self.normal_bytes(normals, as_stored)
+            document.normals = self.normal_bytes(normals, as_stored)
         if has_tangents:
-            self.document.tangents = self.tangent_bytes(normals, as_stored)
-        if not options.use_stored_uvs:
-            self.document.uvs = self.document.uv_bounds = None
+            document.tangents = self.tangent_bytes(normals, as_stored)
+        if not self.options.use_stored_uvs:
+            document.uvs = document.uv_bounds = None
+        return document
 
     def quantised(self) -> Document:
         """Return a document with positions, UVs and triangles."""

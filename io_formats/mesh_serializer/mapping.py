@@ -136,7 +136,7 @@ def to_scene(document: Document, name: str, options: ReadOptions) -> Scene:
     and ``uv_domain``, and the layers of normals and tangents hold ``stored``, so that unchanged
     values are written with their imported bytes. Repairs are reported in ``scene.warnings``.
     """
-    return SceneBuilder(document, name, options).scene
+    return SceneBuilder(document, name, options).build()
 
 
 def from_scene(scene: Scene, options: WriteOptions) -> Document:
@@ -149,7 +149,7 @@ def from_scene(scene: Scene, options: WriteOptions) -> Document:
     ExportError
         No faces, more vertices or triangles than a file holds, or NaN or infinite coordinates.
     """
-    return DocumentBuilder(scene, options).document
+    return DocumentBuilder(scene, options).build()
 
 
 def facts(document: Document) -> dict[str, Any]:

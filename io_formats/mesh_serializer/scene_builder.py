@@ -67,12 +67,17 @@ class SceneBuilder:
         self.scene = Scene(name, warnings=list(document.warnings))
         self.name = document.name or name
         self.report = self.scene.report.about(self.name)
-        if document.variant is not Variant.CURRENT:
-            template = "This is {}, a variant of MeshSerializer2; an export writes MeshSerializer2"
-            self.scene.report.change("other-variant", template, self.relative())
-        self.scene.nodes = [Node(self.name, mesh=self.mesh())]
 
-    def relative(self) -> Text:
+    def build(self) -> Scene:
+        """Return the scene; it states if the file is of an older variant."""
+        if self.document.variant is not Variant.CURRENT:
+            template = "This is {}, a variant of MeshSerializer2; an export writes MeshSerializer2"
+            self.scene.report.change("other-variant", template, self.variant_text())
+        self.scene.nodes = [Node(self.name, mesh=self.mesh())]
+        return self.scene
+
+    def variant_text(self) -> Text:
+        """Return a noun phrase for the variant of the file, with the date of a cached mesh."""
         date, variant = cache_date(self.document), Text(_RELATIVES[self.document.variant])
         return Text("{}, from {:%Y-%m-%d}", variant, date) if date else variant
 

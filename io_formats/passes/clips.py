@@ -43,6 +43,7 @@ def adopt_clips(scene: Scene, other: Scene) -> list[Message]:
 
 
 def _adopt(scene: Scene, clips: Sequence[Clip], skeleton: Skeleton, number: int, report: Report) -> None:
+    """Add clips of skeleton ``number`` to the scene, for its skeleton that has the most joints of the same names."""
     maps = [joint_map(skeleton.joints, known.joints) for known in scene.skeletons]
     best = max(range(len(maps)), key=lambda index: len(maps[index]))
     owner, where = scene.skeletons[best], maps[best]
@@ -175,7 +176,7 @@ def sample_clip(clip: Clip, scene: Scene, fps: float, times: Floats | None = Non
             raise ExportError(
                 "The animation '{}' is {:,.0f} s long; with a key for each frame, animations "
                 "have at most {:,} frames, {:,.0f} s",
-                clip.name,
+                Named("animation", clip.name),
                 clip.duration,
                 MOST_FRAMES,
                 MOST_FRAMES / fps,
@@ -186,6 +187,7 @@ def sample_clip(clip: Clip, scene: Scene, fps: float, times: Floats | None = Non
 
 
 def _track(track: KeyTrack, joints: Sequence[Joint], times: Floats) -> TransformTrack:
+    """Return a track with keys at any times as samples at ``times``; channels without keys are at rest."""
     joint = joints[track.target]
     shape = (len(times), 1)
     translation = np.tile(np.array(joint.translation, np.float32), shape)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..core.messages import Text, counted, listed
+from ..core.messages import Text, counted, listed, of_kind
 from ..core.scene import AnyArray, Clip, FloatArray, IntArray, Keys, Mesh, Node, Scene, VertexTrack
 from ..geometry.vertices import drop_repeated_corners, weld_map
 
@@ -43,7 +43,7 @@ def differences(old: Scene, new: Scene) -> list[str]:
     both = [(clips[clip.name], clip) for clip in new.clips if clip.name in clips]
     changed = [after.name for before, after in both if not _same_clip(before, after, old, new)]
     if changed:
-        found.append(Text("{} changed ({})", counted(len(changed), "animation"), listed(changed)))
+        found.append(Text("{} changed ({})", counted(len(changed), "animation"), listed(of_kind("animation", changed))))
     return found
 
 

@@ -117,6 +117,7 @@ def place(scene: Scene) -> None:
 
 
 def _placed(nodes: Sequence[Node]) -> list[Node]:
+    """Return the nodes without parents, with world transforms; shear and mirroring go into copies of the meshes."""
     worlds = _worlds(nodes)
     placed: list[Node] = []
     for number, node in enumerate(nodes):

@@ -166,6 +166,7 @@ class _LayerJoin:
         return Layer(model.name, self.rows(found, model, missing, on_points=on_points), per_corner=not on_points)
 
     def rows(self, found: Sequence[Layer | None], model: Layer, missing: int, *, on_points: bool) -> AnyArray:
+        """Return the values of one layer of all meshes in a row; meshes without the layer have ``missing``."""
         width, dtype = model.values.shape[1], model.values.dtype
         runs: list[AnyArray] = []
         for number, (mesh, layer) in enumerate(zip(self.meshes, found, strict=True)):
@@ -266,6 +267,7 @@ class EqualMeshes:
         return found
 
     def _find(self, mesh: Mesh) -> Mesh:
+        """Return the first known mesh that is equal; meshes are hashed only if another has the same counts."""
         counts = (len(mesh.points), len(mesh.corner_point), tuple(mesh.materials))
         if counts not in self._lone:
             self._lone[counts] = mesh

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from ..core.messages import Report, counted, listed
+from ..core.messages import Named, Report, counted, listed
 from ..core.placement import ADDED, Channels, Matrix, ModelUse, NodeEdit, PlacedNode, PlacedObject, PlacementPart
 from ..core.scene import Scene
 
@@ -215,6 +215,7 @@ class _Comparison:
                     yield self.index[key], key
 
     def _edit(self, number: int, key: str, hidden: dict[str, bool]) -> NodeEdit:
+        """Return what to change in the file for one object, whose node has the key, or gets it as a new node."""
         placed = self.objects[number]
         is_added = key not in self.nodes
         source = (placed.key or placed.source) if is_added else key
@@ -252,6 +253,7 @@ class _Comparison:
             edit.channels, edit.before, edit.matrix = changed, base, changed.matrix()
 
     def _set_matrix(self, edit: NodeEdit, number: int, node: PlacedNode) -> None:
+        """Set the changed matrix of an edit; elements that count as equal keep their values in the file."""
         placed = self.objects[number]
         if placed.is_place_kept and not edit.source:
             if edit.parent is not None:
@@ -306,6 +308,7 @@ class _Comparison:
         hidden[edit.key] = own or is_below_hidden
 
     def _set_materials(self, edit: NodeEdit, placed: PlacedObject, node: PlacedNode) -> None:
+        """Set the materials that differ from those of the file, by slot; note those that are not in the project."""
         slots = node.content.slots if isinstance(node.content, ModelUse) else ()
         changed: dict[int, str] = {}
         for now in placed.materials:
@@ -318,10 +321,12 @@ class _Comparison:
             if now.identity:
                 changed[now.slot] = now.identity
             else:
-                self.lost.setdefault("a material that is not in the project", []).append(f"{placed.title}: {now.name}")
+                name = Named("layer", f"{placed.title}: {now.name}")
+                self.lost.setdefault("a material that is not in the project", []).append(name)
         edit.materials = changed
 
     def _report(self) -> None:
+        """Report the changes that were not written, by cause, and those that belong to other files."""
         templates = {
             "a scale of zero": ("place-not-written", "{} with a scale of zero, whose place is not written: {}"),
             "no finite transform": (

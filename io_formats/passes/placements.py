@@ -23,16 +23,22 @@ def placement_of_nodes(scene: Scene) -> Placement:
     Coarser levels of detail are parts of the model of their finest node. A mesh that a skeleton deforms is in the space
     of the scene; it stands beside its node, without a parent.
     """
-    return _Placer(scene).placement
+    return _Placer(scene).build()
 
 
 class _Placer:
+    """Makes a placement of a scene."""
+
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
         self.part = PlacementPart(scene.name)
         self.placement = Placement([self.part])
         self._equal = EqualMeshes()
         self._models: dict[tuple[int, int | None], int] = {}
+
+    def build(self) -> Placement:
+        """Add the nodes of the scene, parents first."""
+        scene = self.scene
         parents = [node.parent for node in scene.nodes]
         local = [matrix_of_transform(node.translation, node.rotation, node.scale) for node in scene.nodes]
         self._worlds = hierarchy.world_matrices(np.array(local).reshape(-1, 4, 4), parents)
@@ -44,6 +50,7 @@ class _Placer:
             if number in needed:
                 places[number] = len(self.part.nodes)
                 self._add(scene.nodes[number], number, places.get(parents[number], -1), local[number])
+        return self.placement
 
     def _is_level(self, node: Node, number: int) -> bool:
         """Return whether the mesh of a node is in the model of another one."""
@@ -52,6 +59,7 @@ class _Placer:
         return is_known and finest is not None and self.scene.nodes[finest].mesh is not None
 
     def _add(self, node: Node, number: int, parent: int, local: Matrix) -> None:
+        """Add the node of a scene's node with its model; a deformed mesh that has children gets a node of its own."""
         here = PlacedNode(node.name, parent, local)
         self.part.nodes.append(here)
         if node.mesh is None or self._is_level(node, number):
@@ -104,6 +112,7 @@ def shown_placement(placement: Placement, report: Report) -> Placement:
 
 
 def _shown(part: PlacementPart, report: Report) -> PlacementPart:
+    """Return a part without the nodes of hidden and guide collections, except parents of visible nodes."""
     left_out: list[bool] = []
     for group in part.collections:
         above = group.parent >= 0 and left_out[group.parent]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 from ..core.format import Family
 from .animation.format import SECOND_LIFE_ANIMATION
@@ -15,10 +15,6 @@ from .options import VIEWER_FOLDER
 from .request.format import SECOND_LIFE_REQUEST
 from .shape_file.format import SECOND_LIFE_SHAPE
 from .upload_set.format import SECOND_LIFE_UPLOAD
-
-if TYPE_CHECKING:
-    from ..core.body_shapes import BodyShapes
-
 
 FORMATS = (
     SECOND_LIFE_MESH,
@@ -33,7 +29,7 @@ FORMATS = (
 )
 
 
-def _body_shapes() -> BodyShapes:
+def _body_shapes() -> Any:
     from .avatar import armature_sliders
 
     return armature_sliders

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..core.errors import ExportError
-from ..core.messages import Report, Text, counted, listed
+from ..core.messages import Named, Report, Text, counted, listed, of_kind
 from ..core.scene import FloatArray, Joint, Skeleton
 from ..encodings.byte_reader import ByteStream
 from ..geometry.hierarchy import own_ancestor
@@ -46,7 +46,7 @@ def read_table(stream: ByteStream, count: int) -> list[Bone]:
     bones = []
     for number in range(count):
         name = values.read_string(stream, Text("the name of bone {}", number))
-        bones.append(Bone(name, stream.i16(Text("the parent of bone '{}'", name))))
+        bones.append(Bone(name, stream.i16(Text("the parent of bone '{}'", Named("bone", name)))))
     problem = _broken_parent(bones)
     if problem:
         raise stream.error(problem, offset=start)
@@ -58,9 +58,9 @@ def _broken_parent(bones: Sequence[Bone]) -> str:
     for bone in bones:
         if not -1 <= bone.parent < len(bones):
             template = "The parent of bone '{}' is bone {}, but only bones 0 to {} exist"
-            return Text(template, bone.name, bone.parent, len(bones) - 1)
+            return Text(template, Named("bone", bone.name), bone.parent, len(bones) - 1)
     index = own_ancestor([bone.parent for bone in bones])
-    return Text("Bone '{}' is its own ancestor", bones[index].name) if index >= 0 else ""
+    return Text("Bone '{}' is its own ancestor", Named("bone", bones[index].name)) if index >= 0 else ""
 
 
 def encode_table(bones: Sequence[Bone]) -> bytes:
@@ -93,7 +93,7 @@ def read_transforms(stream: ByteStream, bones: Sequence[Bone]) -> FloatArray:
     if len(broken):
         place = int(broken[0])
         template = "The bind transform of bone '{}' holds a number that is not finite"
-        raise stream.error(template, bones[place].name, offset=start + 40 * place)
+        raise stream.error(template, Named("bone", bones[place].name), offset=start + 40 * place)
     return transforms
 
 
@@ -111,12 +111,13 @@ def report_oddities(bones: Sequence[Bone], transforms: FloatArray, report: Repor
 
     ``transforms`` is empty if the file has none.
     """
-    double = [name for name, times in Counter(bone.name for bone in bones).items() if times > 1]
+    double = of_kind("bone", (name for name, times in Counter(bone.name for bone in bones).items() if times > 1))
     report.change_of("repeated-bone-name", "{} used twice: {}", double, "bone name is", "bone names are")
     lengths = np.linalg.norm(transforms[:, 3:7].astype(np.float64), axis=1)
     bent = [bones[place].name for place in np.flatnonzero(np.abs(lengths - 1) > _UNIT_TOLERANCE).tolist()]
     text = "{} not of unit length: {}"
-    report.change_of("not-unit-rotation", text, bent, "bone has a bind rotation", "bones have bind rotations")
+    nouns = "bone has a bind rotation", "bones have bind rotations"
+    report.change_of("not-unit-rotation", text, of_kind("bone", bent), *nouns)
 
 
 def check_bones(bones: list[Bone], report: Report) -> None:
@@ -125,9 +126,8 @@ def check_bones(bones: list[Bone], report: Report) -> None:
     twice = [name for name, times in names.items() if times > 1]
     if twice:
         number = counted(len(twice), "bone name is", "bone names are")
-        report.warning(
-            "repeated-bone-name", "{} used twice, and UNIGINE finds bones by name: {}", number, listed(twice)
-        )
+        template = "{} used twice, and UNIGINE finds bones by name: {}"
+        report.warning("repeated-bone-name", template, number, listed(of_kind("bone", twice)))
     if "" in names:
         report.warning("no-name", "{} no name", counted(names[""], "bone has", "bones have"))
 
@@ -166,5 +166,7 @@ def from_skeleton(skeleton: Skeleton) -> tuple[list[Bone], FloatArray]:
     broken = ~np.isfinite(transforms).all(axis=1)
     if broken.any():
         name = skeleton.joints[int(np.flatnonzero(broken)[0])].name
-        raise ExportError("Bone '{}' of '{}': its rest transform holds NaN or infinite values", name, skeleton.name)
+        raise ExportError(
+            "Bone '{}' of '{}': its rest transform holds NaN or infinite values", Named("bone", name), skeleton.name
+        )
     return [Bone(joint.name, joint.parent) for joint in skeleton.joints], transforms

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.errors import ExportError
-from ..core.messages import Report, Text, counted, listed
+from ..core.messages import Named, Report, Text, of_kind
 from ..core.scene import AnyArray, Clip, FloatArray, Joint, Skeleton, TransformTrack
 from .bones import from_skeleton
 from .frames import ROTATION_BIT, SCALE_BITS, TRANSLATION_BITS, UNIT, DeltaFrames, FlaggedFrames
@@ -62,8 +62,8 @@ def to_tracks(
     rotation, odd = _unit(_dequantized(frames.rotation))
     if odd.any():
         bent = [joints[indices[place]].name for place in np.flatnonzero(odd).tolist()]
-        number = counted(len(bent), "animated bone has rotations", "animated bones have rotations")
-        report.change("not-unit-rotation", "{} not of unit length, normalised: {}", number, listed(bent))
+        nouns = "animated bone has rotations", "animated bones have rotations"
+        report.change_of("not-unit-rotation", "{} not of unit length, normalised: {}", of_kind("bone", bent), *nouns)
     translation, rotation, scale = (
         _by_bone(values) for values in (translations(frames), rotation[..., _WXYZ], scales(frames))
     )
@@ -75,7 +75,7 @@ def to_tracks(
         else:
             tracks[joint] = TransformTrack(joint, translation[place], rotation[place], scale[place], 0)
     template = "{} animated twice in the file; the first animation is used: {}"
-    report.loss_of("bone-animated-twice", template, twice, "bone is", "bones are")
+    report.loss_of("bone-animated-twice", template, of_kind("bone", twice), "bone is", "bones are")
     return list(tracks.values())
 
 
@@ -208,20 +208,21 @@ def quantized_frames(clip: Clip, skeleton: Skeleton) -> DeltaFrames:
 def _samples(clip: Clip, skeleton: Skeleton) -> _Samples:
     """Combine the joint tracks of a clip into arrays."""
     tracks = [track for track in clip.transforms if track.skeleton is not None]
+    title = Named("animation", clip.name)
     seen: set[int] = set()
     for track in tracks:
         if not 0 <= track.target < len(skeleton.joints):
-            raise ExportError("Animation '{}' moves bone {}, which '{}' lacks", clip.name, track.target, skeleton.name)
-        name = skeleton.joints[track.target].name
+            raise ExportError("Animation '{}' moves bone {}, which '{}' lacks", title, track.target, skeleton.name)
+        name = Named("bone", skeleton.joints[track.target].name)
         if track.target in seen:
-            raise ExportError("Animation '{}' moves bone '{}' twice", clip.name, name)
+            raise ExportError("Animation '{}' moves bone '{}' twice", title, name)
         seen.add(track.target)
         for values in (track.translation, track.rotation, track.scale):
             if len(values) != clip.frame_count:
                 message = Text("{:,} frames instead of {:,}", len(values), clip.frame_count)
-                raise ExportError("Animation '{}', bone '{}': {}", clip.name, name, message)
+                raise ExportError("Animation '{}', bone '{}': {}", title, name, message)
             if not np.isfinite(values).all():
-                raise ExportError("Animation '{}', bone '{}': some frames hold NaN or infinite values", clip.name, name)
+                raise ExportError("Animation '{}', bone '{}': some frames hold NaN or infinite values", title, name)
 
     def side_by_side(arrays: list[FloatArray], width: int) -> FloatArray:
         if not arrays:

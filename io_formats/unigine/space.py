@@ -186,6 +186,7 @@ def encode_frames(normals: FloatArray, tangents: FloatArray, *, has_sign_byte: b
 
 
 def _encode_block(normals: FloatArray, tangents: FloatArray, has_sign_byte: bool, stored: AnyArray) -> None:
+    """Encode normals (n, 3) and tangents (n, 4) as quaternions into ``stored`` (n, 4), see the format page."""
     nx, ny, nz = np.ascontiguousarray(normals.T)
     tx, ty, tz, side = np.ascontiguousarray(tangents.T)
     # If the normal points down, first rotate everything by 180° about x, since the shortest rotation to -z is
@@ -352,6 +353,7 @@ def _turned_skeleton(skeleton: Skeleton, back: bool) -> Skeleton:
 
 
 def _turned_joint(joint: Joint, back: bool) -> Joint:
+    """Return a joint rotated by 180 degrees about z; only roots change their local transform."""
     changed = replace(joint)
     if joint.inverse_bind is not None:
         # The inverse of a rotated matrix is the old inverse times the inverse rotation, which equals the rotation.

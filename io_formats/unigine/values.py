@@ -165,6 +165,7 @@ def read_long_string(stream: ByteStream, what: str) -> str:
 
 
 def _string_content(stream: ByteStream, length: int, what: str, start: int) -> str:
+    """Read the bytes of a string that ends with a zero byte, which ``length`` includes."""
     if not 0 <= length <= LONGEST_STRING:
         raise stream.error("The file is damaged: {} would have {:,} bytes", Text(what), length, offset=start)
     if not length:

@@ -24,7 +24,7 @@ from ...blender_data.steps import Steps, finish, scaled, without_bpy
 from ...io_formats.api import EncodedFile, SceneFiles, encode_part, file_names, load, split
 from ...io_formats.core.errors import ExportError, FormatError
 from ...io_formats.core.format import Format, OutputFile
-from ...io_formats.core.messages import Message, Named, Report, Text, counted, distinct, joined, listed
+from ...io_formats.core.messages import Message, Named, Report, Text, counted, distinct, joined, listed, of_kind
 from ...io_formats.core.options import embeds_animation
 from ...io_formats.core.scene import Scene
 from ...io_formats.disk.file_sets import companions_of, obsolete_files, would_change, write_outputs
@@ -104,7 +104,7 @@ def clips_note(actions: list[Any], record: FileRecord) -> list[Message]:
     report.note(
         "animation-of-another-file",
         "animation of another file left out: {}; choose File > Export to include it",
-        listed([clip_name(action) for action in actions]),
+        listed(of_kind("animation", [clip_name(action) for action in actions])),
     )
     return report.messages
 

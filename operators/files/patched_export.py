@@ -40,12 +40,13 @@ def patch_steps(
     is_agreed:
         Whether the user chose the path or confirmed it.
     target:
-        Path of a copy to write with the changes, if not the file itself gets them.
+        Path to write, by default that of the file. Another path gets a copy of the file with the changes.
     """
     messages = Messages()
     lines: list[str] = []
     record = file_records.read(collection)
-    with messages.outcome(str(target or record.path)) as name:
+    target = target or record.path
+    with messages.outcome(str(target)) as name:
         if not is_agreed:
             refuse_unknown(record)
         leave_edited_modes(context)
@@ -54,7 +55,7 @@ def patch_steps(
         lines = [*plan.lines()] or [Text("nothing changed")]
         if is_dry_run:
             lines.insert(0, Text("nothing written"))
-        elif target is not None:
+        elif target != record.path:
             plan.write_copy(target)
         else:
             plan.write()
@@ -140,10 +141,11 @@ class PatchesImported(ExportDialog):
     def patched(self, context: bpy.types.Context) -> tuple[FileRecord, Any] | None:
         """Return the result of ``own_file`` if that file is chosen, so that only changes are written, or None."""
         own = self.own_file(context)
-        if own is None or not self.filepath:
-            return None
-        chosen = Path(bpy.path.abspath(self.filepath))
-        return own if chosen.absolute() == own[0].path.absolute() else None
+        return own if own is not None and self.is_chosen(own[0]) else None
+
+    def is_chosen(self, record: FileRecord) -> bool:
+        """Return whether the user chose the path of an imported file, so that only changes are written into it."""
+        return bool(self.filepath) and Path(bpy.path.abspath(self.filepath)).absolute() == record.path.absolute()
 
     def suggest_name(self, context: bpy.types.Context) -> str:
         """Suggest the name of the imported file, otherwise a name as for other formats."""

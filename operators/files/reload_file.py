@@ -224,6 +224,7 @@ class Reload:
                 yield from self._import(used, import_marks.stored_options(action), new)
 
     def _import(self, path: str, options: dict[str, Any], armature: Any) -> Steps[Any]:
+        """Import a file again with its stored options; ``armature`` is the armature that its joints are matched to."""
         general = chosen_options(ImportOptions, options)
         stored = options.get(PARTNERS)
         partners = {part: Path(path).with_name(name) for part, name in stored.items()} if stored else None
@@ -312,7 +313,7 @@ def replaced_edits(objects: Iterable[Any]) -> list[Text]:
         listed_data.update((obj.data, *actions))
         if edits is None:
             texts.append(Text("'{}': it has another mesh than the import made", obj.name))
-        edits = [*(edits or ()), *(Text("action '{}'", action.name) for action in actions)]
+        edits = [*(edits or ()), *(Text("action '{}'", Named("animation", action.name)) for action in actions)]
         if edits:
             more = Text(", and {} more", len(edits) - MOST_EDITS) if len(edits) > MOST_EDITS else ""
             texts.append(Text("'{}': {}{}", obj.name, joined(edits[:MOST_EDITS]), more))

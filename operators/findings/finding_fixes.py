@@ -1,7 +1,8 @@
 """Fix the cause of a finding: safe changes that Undo reverts."""
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from typing import Any
 
 import bpy
@@ -16,22 +17,12 @@ from ...blender_data.names import name_in_file, set_own_node
 from ...blender_data.rigging import bones as rigging_bones
 from ...io_formats.core.errors import MeshferryError
 from ...io_formats.core.format import Format
-from ...io_formats.core.messages import Fix, Text, listed
+from ...io_formats.core.messages import Message, Text, listed
 from ...io_formats.registry import by_name
 from ..reports import inform, warn
 from ..selection import leave_edit_mode
 from ..translations import rpt_
 from .mesh_tools import apply_scale, scale_refusal
-
-DESCRIPTIONS = {
-    Fix.STRIP_SUFFIX: "Remove the number suffix of the material name, or use the existing material of that name",
-    Fix.RENAME_MATERIAL: "Give the material the suggested name, or use the existing material of that name",
-    Fix.LIMIT_WEIGHTS: "Keep only the strongest weights of each vertex, as many as a file can hold",
-    Fix.ADD_UV_MAP: "Add a UV map in which each face fills the texture; unwrap it afterwards if needed",
-    Fix.MARK_NODE: "Put # before the names of the objects",
-    Fix.APPLY_SCALE: "Apply the scale to the mesh",
-    Fix.CLEAN_ACTION: "Remove the keys that hold a shape from the active action of the armature",
-}
 
 
 class OBJECT_OT_meshferry_finding_fix(bpy.types.Operator):
@@ -50,7 +41,7 @@ class OBJECT_OT_meshferry_finding_fix(bpy.types.Operator):
         if not 0 <= properties.index < len(findings):
             return rpt_("Fix all findings that have this button")
         fix = findings[properties.index].fix
-        return rpt_(DESCRIPTIONS[Fix(fix)]) if fix else ""
+        return rpt_(FIXES[fix].description) if fix else ""
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         """Change the objects or materials and remove the fixed findings from the list."""
@@ -85,14 +76,15 @@ def list_of(text: str) -> list[Any]:
     return found
 
 
-def refusals(context: bpy.types.Context, fix: Fix, names: Collection[str]) -> list[str]:
-    """Return, for each object or material with these names, why a fix is not safe; an empty text if it is safe."""
-    return [rpt_(reason) if (reason := refusal(fix, block)) else "" for block in blocks_of(context, fix, names)]
+def refusals(context: bpy.types.Context, finding: Message) -> list[str]:
+    """Return, for each object or material of a finding, why the fix is not safe; an empty text if it is safe."""
+    fix = FIXES[finding.code]
+    return [rpt_(reason) if (reason := refusal(fix, block)) else "" for block in blocks_of(context, fix, finding.names)]
 
 
-def blocks_of(context: bpy.types.Context, fix: Fix, names: Collection[str]) -> list[Any]:
+def blocks_of(context: bpy.types.Context, fix: "Fix", names: Collection[str]) -> list[Any]:
     """Return the objects or materials with these names in the file."""
-    if fix in _OF_MATERIALS:
+    if fix.change is None:
         return [material for material in context.blend_data.materials if name_in_file(material) in names]
     items = context.view_layer.objects
     found = [obj for obj in items if name_in_file(obj) in names or obj.name in names]
@@ -104,7 +96,7 @@ def blocks_of(context: bpy.types.Context, fix: Fix, names: Collection[str]) -> l
 
 def fix_finding(context: bpy.types.Context, target: Format, finding: Any) -> tuple[list[str], list[Text]]:
     """Fix the cause of a finding; return the names of changed blocks and the reasons why others were not changed."""
-    fix = Fix(finding.fix)
+    fix = FIXES[finding.fix]
     changed: list[str] = []
     refused: list[Text] = []
     for block in blocks_of(context, fix, set(list_of(finding.names))):
@@ -113,27 +105,29 @@ def fix_finding(context: bpy.types.Context, target: Format, finding: Any) -> tup
             refused.append(Text("'{}': {}", block.name, problem))
             continue
         changed.append(block.name)
-        if fix in _OF_MATERIALS:
+        if fix.change is None:
             rename_material(block, finding.new_name)
             continue
         try:
-            _FIXES[fix](target, block)
+            fix.change(target, block)
         except MeshferryError as problem:
             changed.remove(block.name)
             refused.append(problem.sentence())
     return changed, refused
 
 
-def refusal(fix: Fix, block: Any) -> Text | None:
+def refusal(fix: "Fix", block: Any) -> Text | None:
     """Return why a fix would not be safe, or None."""
-    if not block.is_editable or (fix in _OF_MESHES and not (block.data and block.data.is_editable)):
+    if not block.is_editable or (fix.is_of_mesh and not (block.data and block.data.is_editable)):
         return Text("linked from another file")
-    if fix in _OF_MESHES and block.type != "MESH":
+    if fix.is_of_mesh and block.type != "MESH":
         return Text("not a mesh")
-    if fix is Fix.CLEAN_ACTION:
-        action = block.animation_data.action if block.animation_data is not None else None
-        return None if action is None or action.is_editable else Text("linked from another file")
-    return scale_refusal(block) if fix is Fix.APPLY_SCALE else None
+    return fix.refusal(block)
+
+
+def _action_refusal(obj: Any) -> Text | None:
+    action = obj.animation_data.action if obj.animation_data is not None else None
+    return None if action is None or action.is_editable else Text("linked from another file")
 
 
 def rename_material(material: Any, name: str) -> None:
@@ -162,12 +156,33 @@ def _limit_weights(target: Format, obj: Any) -> None:
         obj.vertex_groups[group].remove(vertex[weakest[groups[weakest] == group]].tolist())
 
 
-_FIXES: Mapping[Fix, Callable[[Format, Any], Any]] = {
-    Fix.LIMIT_WEIGHTS: _limit_weights,
-    Fix.ADD_UV_MAP: lambda _target, obj: obj.data.uv_layers.new(),
-    Fix.MARK_NODE: lambda _target, obj: set_own_node(obj, True),
-    Fix.APPLY_SCALE: lambda _target, obj: apply_scale(obj),
-    Fix.CLEAN_ACTION: lambda _target, obj: clean_actions.clean(obj),
+@dataclass(frozen=True)
+class Fix:
+    """A change in Blender that removes the cause of a finding."""
+
+    description: str
+    change: Callable[[Format, Any], Any] | None = None
+    """Changes an object for a target format; None for a material that is renamed."""
+    is_of_mesh: bool = False
+    refusal: Callable[[Any], Text | None] = lambda _obj: None
+    """Returns why an object cannot be changed, or None."""
+
+
+_MARK = Fix("Put # before the names of the objects", lambda _target, obj: set_own_node(obj, True))
+_SCALE = Fix("Apply the scale to the mesh", lambda _target, obj: apply_scale(obj), True, scale_refusal)
+_SUFFIX = "Remove the number suffix of the material name, or use the existing material of that name"
+_WEIGHTS = "Keep only the strongest weights of each vertex, as many as a file can hold"
+_UV_MAP = "Add a UV map in which each face fills the texture; unwrap it afterwards if needed"
+_ACTION = "Remove the keys that hold a shape from the active action of the armature"
+FIXES = {
+    "blender-name-suffix": Fix(_SUFFIX),
+    "unknown-material": Fix("Give the material the suggested name, or use the existing material of that name"),
+    "too-many-weights": Fix(_WEIGHTS, _limit_weights, True),
+    "no-uv-map": Fix(_UV_MAP, lambda _target, obj: obj.data.uv_layers.new(), True),
+    "unmarked-empties": _MARK,
+    "merged-animation": _MARK,
+    "negative-scale": _SCALE,
+    "uneven-scale": _SCALE,
+    "keys-of-a-shape": Fix(_ACTION, lambda _target, obj: clean_actions.clean(obj), refusal=_action_refusal),
 }
-_OF_MATERIALS = {Fix.STRIP_SUFFIX, Fix.RENAME_MATERIAL}
-_OF_MESHES = {Fix.LIMIT_WEIGHTS, Fix.ADD_UV_MAP, Fix.APPLY_SCALE}
+"""The fixes of findings by their code."""

@@ -58,9 +58,9 @@ def keep_findings(context: bpy.types.Context, target: Format, subject: str, find
         entry = shown.findings.add()
         entry.item, entry.message = readable(iface_(finding.item)), readable(iface_(finding.message))
         entry.is_error = finding.kind is Kind.ERROR
-        reasons = refusals(context, finding.fix, finding.names) if finding.fix is not None else []
-        if finding.fix is not None and not all(reasons):
-            entry.fix = finding.fix.value
+        reasons = refusals(context, finding) if finding.is_fixable else []
+        if finding.is_fixable and not all(reasons):
+            entry.fix = finding.code
         elif reasons:
             entry.message = f"{entry.message} ({reasons[0]})"
         entry.names, entry.new_name = json.dumps(finding.names), finding.new_name

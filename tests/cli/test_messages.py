@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from string import Formatter
 from typing import Any
 
 import pytest
-from meshferry.io_formats.core.messages import Fix, Message, Named, Report, Text, counted, listed, warning
+from meshferry.io_formats.core.messages import Message, Named, Report, Text, counted, listed, of_kind, warning
 
 ROOT = Path(__file__).resolve().parents[2]
 MARKS = "⟦⟧"
@@ -24,9 +25,11 @@ COMMANDS = (
 )
 TEXTS = frozenset({"warnings", "error", "errors", "messages"})
 """Keys of records with sentences, which are compared without them."""
-UNTRANSLATED = frozenset({"code", "kind", "about", "subjects", "elements", "fix"})
+UNTRANSLATED = frozenset({"code", "kind", "about", "subjects", "elements"})
 """Keys of messages that are the same in all languages."""
 PROSE = re.compile(r"[a-z]{2,} [a-z]{2,}")
+KIND_NEEDED = re.compile(r"\b(bone|joint|material|animation|action|image|texture|surface|layer|shape key) '$", re.I)
+"""Text before a name of something else than an object."""
 NOT_OURS = re.compile(r"No such file|not permitted|denied|start byte|codec can't|Blender|Error|\.\w+$")
 """Texts of the system and of libraries, and names of files."""
 
@@ -38,7 +41,7 @@ def marked(text: str) -> str:
 
 @pytest.fixture
 def made_up_language(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Mark all templates; return a list that gets the English parts of sentences that are not templates."""
+    """Mark all templates; return a list that gets English parts that are not templates, and names without a kind."""
     new = Text.__new__
     english: list[str] = []
 
@@ -46,6 +49,12 @@ def made_up_language(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         is_copy = isinstance(template, Text) and not values
         text = new(cls, template if is_copy or not re.search("[a-z]", template) else marked(template), *values)
         quoted = set(text.quoted())
+        pieces = Formatter().parse(text.template) if values else ()
+        english.extend(
+            text
+            for (before, field, *_), value in zip(pieces, values, strict=False)
+            if field is not None and type(value) is str and KIND_NEEDED.search(before)
+        )
         english.extend(
             value
             for value in values
@@ -147,19 +156,20 @@ def loss(template: str, *values: object, **details: Any) -> Message:
 @pytest.mark.parametrize(
     ("message", "subjects"),
     [
-        (loss("bone '{}' is not a joint of '{}'", "A", "B"), [("A", "bone"), ("B", "object")]),
-        (loss("{} lost: {}", counted(2, "material"), listed(["A", "B"])), [("A", "material"), ("B", "material")]),
+        (loss("bone '{}' of '{}'", Named("bone", "A"), "B"), [("A", "bone"), ("B", "object")]),
+        (loss("bone '{}' of '{}'", "A", "B"), [("A", "object"), ("B", "object")]),
+        (loss("{} lost: {}", counted(1, "bone"), listed(of_kind("bone", "AB"))), [("A", "bone"), ("B", "bone")]),
         (loss("it has no {}", "A", item="Roof"), [("Roof", "object")]),
         (loss("no texture", item=Named("material", "Wood")), [("Wood", "material")]),
-        (loss("its image '{}'", "A", item=Text("Material '{}'", "A")), [("A", "material"), ("A", "image")]),
-        (loss("{} '{}' of object '{}'", Text("UV layer"), "A", "B"), [("A", "layer"), ("B", "object")]),
         (
-            loss("{} in '{}': {} of '{}'", counted(2, "bone"), "A", Text("3 textures ({})", listed(["B"])), "C"),
-            [("A", "object"), ("B", "image"), ("C", "object")],
+            loss("its image '{}'", Named("image", "A"), item=Text("Material '{}'", Named("material", "A"))),
+            [("A", "material"), ("A", "image")],
         ),
         (
-            warning("any-loss", "nearest: '{}'", "Log", fix=Fix.RENAME_MATERIAL, names=("Lgo",), new_name="Log"),
-            [("Lgo", "material"), ("Log", "material")],
+            warning(
+                "any-loss", "{} of '{}'", Text("3 textures ({})", listed(of_kind("image", "B"))), "C", names=("D",)
+            ),
+            [("D", "object"), ("B", "image"), ("C", "object")],
         ),
     ],
 )

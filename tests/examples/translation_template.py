@@ -170,7 +170,7 @@ def _texts_of_tables() -> Iterator[str]:
     for slider in body_shapes.sliders():
         made = bpy.types.Object.bl_rna.properties[body_shapes.property_name(slider.number)]
         yield from (made.name, made.description, slider.tab)
-    yield from finding_fixes.DESCRIPTIONS.values()
+    yield from (fix.description for fix in finding_fixes.FIXES.values())
     yield from preferences.OTHER_GUIDES
     for family, built in zip(registry.FAMILIES, format_operators.FAMILY_OPERATORS.values(), strict=True):
         first = next(iter(built.exporters.values()))

@@ -220,7 +220,7 @@ def test_check_applies_the_scale_of_a_bound_mesh(clean_blender, avatar, shirt):
     weights = weights_of(shirt)
     bpy.ops.export_scene.second_life_check()
     found = bpy.context.window_manager.meshferry_check.findings
-    number = next(number for number, one in enumerate(found) if one.fix == "apply_scale")
+    number = next(number for number, one in enumerate(found) if one.fix == "uneven-scale")
     assert bpy.ops.object.meshferry_finding_fix(index=number) == {"FINISHED"}
     assert tuple(shirt.scale) == (1, 1, 1) and weights_of(shirt) == weights
     bpy.ops.export_scene.second_life_check()

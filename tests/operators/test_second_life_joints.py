@@ -178,7 +178,7 @@ def test_the_weakest_weights_are_removed_among_those_that_are_exported(clean_ble
         group.add(range(4), weight, "REPLACE")
     bpy.ops.export_scene.second_life_check()
     check = bpy.context.window_manager.meshferry_check
-    number = next(number for number, one in enumerate(check.findings) if one.fix == "limit_weights")
+    number = next(number for number, one in enumerate(check.findings) if one.fix == "too-many-weights")
     bpy.ops.object.meshferry_finding_fix(index=number)
     left = {
         scarf.vertex_groups[entry.group].name for entry in itertools.chain(*(v.groups for v in scarf.data.vertices))

@@ -355,7 +355,7 @@ def test_clean_action_removes_what_holds_a_shape(clean_blender, samples, tmp_pat
     bpy.context.scene.frame_set(2)
     bpy.ops.export_scene.second_life_anim_check()
     findings = bpy.context.window_manager.meshferry_check.findings
-    (index,) = (number for number, finding in enumerate(findings) if finding.fix == "clean_action")
+    (index,) = (number for number, finding in enumerate(findings) if finding.fix == "keys-of-a-shape")
     assert "keys of 159 bones hold a shape" in findings[index].message
     if cleaning == "fix":
         assert bpy.ops.object.meshferry_finding_fix(index=index) == {"FINISHED"}

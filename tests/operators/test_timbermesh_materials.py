@@ -68,8 +68,8 @@ def test_unknown_materials_are_renamed_or_replaced(game: Path, box: Any, clean_b
     wood, metal, other = give(box, "BaseWood_Bown.Folktails", "BaseMetal.Folktail", "Zq")
     kept = bpy.data.materials.new("BaseMetal.Folktails")
     assert [(one.item, one.fix) for one in found()] == [
-        ("Material 'BaseWood_Bown.Folktails'", "rename_material"),
-        ("Material 'BaseMetal.Folktail'", "rename_material"),
+        ("Material 'BaseWood_Bown.Folktails'", "unknown-material"),
+        ("Material 'BaseMetal.Folktail'", "unknown-material"),
         ("Material 'Zq'", ""),
     ]
     assert bpy.ops.object.meshferry_finding_fix(index=-1) == {"FINISHED"}

@@ -35,6 +35,9 @@ _Flags = npt.NDArray[np.bool_]
 def make_level(mesh: Mesh, ratio: float, *, keep_borders: bool) -> Mesh:
     """Return a simplified mesh with about ``ratio`` times the triangles: at least one, never more than the original.
 
+    The user's scene is not touched, and nothing stays behind in the .blend file. References to data of evaluated
+    objects may become invalid: read all objects before making levels.
+
     Parameters
     ----------
     mesh:
@@ -46,12 +49,10 @@ def make_level(mesh: Mesh, ratio: float, *, keep_borders: bool) -> Mesh:
 
     Returns
     -------
-    Mesh It has outermost points of the original, and so its bounding box. Borders between material slots stay about
-        where they are, and each slot keeps a triangle unless fewer triangles than slots are wanted. Fixed borders may
-        prevent the reduction. A mesh with NaN or infinite points is returned unchanged.
-
-    The user's scene is not touched, and nothing stays behind in the .blend file. References to data of evaluated
-    objects may become invalid: read all objects before making levels.
+    Mesh
+        A mesh with the bounding box of the original. Borders between material slots stay about where they are, and
+        each slot keeps a triangle unless fewer triangles than slots are wanted. Fixed borders may prevent the
+        reduction. A mesh with NaN or infinite points is returned unchanged.
     """
     count = mesh.triangle_count
     wanted = max(1, round(ratio * count))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import bpy
@@ -16,7 +16,7 @@ from ....io_formats.passes import lod_names
 from ...export_options import ExportOptions
 from ...steps import Step, Steps
 from .generated_lods import has_open_borders, make_level
-from .model_objects import ModelObjects
+from .model_objects import ModelNodes, ModelObjects
 from .physics_hulls import box, convex_hull, hulls_of_parts
 
 _LEVEL_SHARES = (0.0, 0.0, 0.6, 0.8)
@@ -36,49 +36,13 @@ _MOST_PARTS = 256
 """Largest number of loose parts that each get a hull; a mesh with more parts gets one hull around all."""
 
 
-@dataclass
-class LodModel:
-    """The nodes of one model: its levels of detail and physics shapes."""
-
-    obj: bpy.types.Object
-    finest: Node
-    mesh: Mesh
-    """The mesh of the finest node."""
-    levels: dict[int, Node] = field(default_factory=dict)
-    """The coarser levels, by their numbers 1 to 3."""
-    physics: Node | None = None
-    hulls: list[Node] = field(default_factory=list)
-    base_hull: Node | None = None
-
-    def add_level(self, level: int, mesh: Mesh, **fields: Any) -> None:
-        """Add a coarser level of detail."""
-        name = lod_names.of_level(self.finest.name, level)
-        fields = {"name": name, "mesh": mesh, "lod": level, "skin": None, "to_object": None, **fields}
-        self.levels[level] = replace(self.finest, **fields)
-
-    def shape(self, name: str, mesh: Mesh, role: Role, **fields: Any) -> Node:
-        """Return the node of a physics mesh or a hull."""
-        fields = {"skeleton": None, "skin": None, "to_object": None, **fields}
-        return replace(self.finest, name=name, mesh=mesh, role=role, **fields)
-
-    def nodes(self, number: int) -> list[Node]:
-        """Return all nodes, the finest first; ``number`` is the index of the finest in the scene."""
-        coarser = [self.levels[level] for level in sorted(self.levels)]
-        shapes = [node for node in (self.physics, *self.hulls, self.base_hull) if node is not None]
-        for node in coarser:
-            node.lod_of = number
-        for node in shapes:
-            node.shape_of = number
-        return [self.finest, *coarser, *shapes]
-
-
-class MissingParts:
-    """Generate the missing parts of models according to the options of an export."""
+class PartGenerator:
+    """Generates the levels and physics shapes that models lack, according to the options of an export."""
 
     def __init__(self, options: ExportOptions, report: Report) -> None:
         self.options = options
         self.report = report
-        self._filled: dict[Hashable, LodModel] = {}
+        self._firsts: dict[Hashable, ModelNodes] = {}
         """The first model of each content; models with equal content have the same key. Models read from Blender share
         equal meshes."""
         self._copies: Counter[str] = Counter()
@@ -89,19 +53,19 @@ class MissingParts:
         """Names of the models with a generated physics shape, each with a description of the shape."""
         self._too_many_parts: list[str] = []
 
-    def fill(self, models: Sequence[LodModel]) -> Steps[None]:
+    def generate(self, models: Sequence[ModelNodes]) -> Steps[None]:
         """Generate the missing levels and shapes of models, and report them."""
         total = max(1, sum(model.mesh.triangle_count for model in models))
         done = 0
         for model in models:
-            first = self._filled.setdefault(self._content(model), model)
+            first = self._firsts.setdefault(self._content(model), model)
             if first is not model:
                 _copy_parts(first, model)
                 self._copies[first.finest.name] += 1
                 done += model.mesh.triangle_count
                 continue
             # A level takes time in proportion to its source triangles; shapes take about as long as the coarsest level.
-            for share, step in self._missing_of(model):
+            for share, step in self._generate(model):
                 yield Step(step, (done + share * model.mesh.triangle_count) / total, model.finest.name)
             done += model.mesh.triangle_count
         if self._made_levels:
@@ -114,13 +78,13 @@ class MissingParts:
             names = listed(self._too_many_parts, len(self._too_many_parts))
             self.report.change("too-many-loose-parts", text, _MOST_PARTS, item=names)
 
-    def _content(self, model: LodModel) -> Hashable:
+    def _content(self, model: ModelNodes) -> Hashable:
         """Return a key that is equal for models that get the same generated parts; rigged models are never equal."""
         meshes = [(node.role, node.lod, node.is_base_hull, id(node.mesh)) for node in model.nodes(0)]
         own_shape = str(model.obj.meshferry.physics_shape)
         return (*meshes, own_shape, id(model) if model.finest.skeleton is not None else None)
 
-    def _missing_of(self, model: LodModel) -> Iterator[tuple[float, str]]:
+    def _generate(self, model: ModelNodes) -> Iterator[tuple[float, str]]:
         """Generate the missing levels and shapes of a model.
 
         Before each, yield the progress of the model and the label of the phase.
@@ -145,7 +109,7 @@ class MissingParts:
 
     # -- levels ---------------------------------------------------------------------------------
 
-    def _make_levels(self, model: LodModel) -> Iterator[float]:
+    def _make_levels(self, model: ModelNodes) -> Iterator[float]:
         """Generate each missing level from the next finer one, so that it never has more triangles than that.
 
         Before each level, yield the progress of the model (see ``_LEVEL_SHARES``).
@@ -183,7 +147,8 @@ class MissingParts:
 
     # -- shapes ---------------------------------------------------------------------------------
 
-    def _make_shapes(self, model: LodModel) -> None:
+    def _make_shapes(self, model: ModelNodes) -> None:
+        """Replace the physics mesh and the hulls of a model as its physics choice asks."""
         choice = physics_choice(model.obj, model, self.options.physics_shape)
         if choice == "AUTO":
             return  # AUTO: use existing objects, or else the base hull
@@ -208,7 +173,7 @@ class MissingParts:
         model.base_hull = None
         self._made_shapes.append((model.finest.name, what))
 
-    def _make_triangles(self, model: LodModel) -> None:
+    def _make_triangles(self, model: ModelNodes) -> None:
         """Drop the hulls.
 
         If there is no physics object, make a physics mesh from the first mesh of :func:`_collision_meshes`.
@@ -221,18 +186,18 @@ class MissingParts:
         model.hulls = []
         model.base_hull = None
 
-    def _base_points(self, model: LodModel) -> Any:
+    def _base_points(self, model: ModelNodes) -> Any:
         """Return the points for the base hull: of hulls, else of the first mesh of :func:`_collision_meshes`."""
         if model.hulls:
             return np.concatenate([hull.mesh.points for hull in model.hulls if hull.mesh is not None])
         mesh = next(_collision_meshes(model), None)
         return model.mesh.points if mesh is None else _used_points(mesh)
 
-    def _shape(self, model: LodModel, mesh: Mesh, what: str, role: Role = Role.HULL) -> Node:
+    def _shape(self, model: ModelNodes, mesh: Mesh, what: str, role: Role = Role.HULL) -> Node:
         return model.shape(f"{model.finest.name} {what}", mesh, role, generated_from=model.obj.name)
 
 
-def physics_choice(obj: bpy.types.Object, model: LodModel | ModelObjects, choice: str) -> str:
+def physics_choice(obj: bpy.types.Object, model: ModelNodes | ModelObjects, choice: str) -> str:
     """Return the kind of a model's physics shape: its own setting, existing objects, or the export's option.
 
     Parameters
@@ -263,7 +228,7 @@ def has_physics_shape(model: ModelObjects, options: ExportOptions) -> bool:
     return model.physics is not None or bool(model.hulls) if kind == "AUTO" else kind != "HULL"
 
 
-def _collision_meshes(model: LodModel) -> Iterator[Mesh]:
+def _collision_meshes(model: ModelNodes) -> Iterator[Mesh]:
     """Yield the meshes that can serve for collisions, in order of preference: physics, low, medium, finest.
 
     Meshes without triangles are skipped. So are generated levels, since parts of them may have vanished.
@@ -273,7 +238,7 @@ def _collision_meshes(model: LodModel) -> Iterator[Mesh]:
             yield node.mesh
 
 
-def _copy_parts(source: LodModel, model: LodModel) -> None:
+def _copy_parts(source: ModelNodes, model: ModelNodes) -> None:
     """Copy generated parts to a model from another one with the same content."""
 
     def own(node: Node, name: str) -> Node:

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ....io_formats.core.glb_materials import GltfImage, GltfMaterial, GltfTexture, TextureUse, read_materials
-from ....io_formats.core.messages import Named, Report, Text, joined
+from ....io_formats.core.messages import Named, Report, Text, joined, of_kind
 from ....io_formats.encodings import image_files
 from ... import compat, image_decoding
 from ...operator_calls import operator_error
@@ -59,7 +59,7 @@ def scaled_before_rotated(materials: Iterable[bpy.types.Material], report: Repor
         if not all(map(is_exact.__getitem__, nodes)):
             lost.append(material.name)
     text = "{} with rotated images that are scaled unevenly; glTF stores them without rotation: {}"
-    report.loss_of("glb-texture-transform", text, lost, "material")
+    report.loss_of("glb-texture-transform", text, of_kind("material", lost), "material")
     try:
         yield
     finally:
@@ -320,7 +320,7 @@ def _report_left_out(material: bpy.types.Material, gltf: GltfMaterial, report: R
             report_tiles(report, image)
         elif not any(image.size):
             text = "the image '{}' of its PBR material is missing or cannot be read"
-            about.loss("unreadable-image", text, image.name)
+            about.loss("unreadable-image", text, Named("image", image.name))
     lost = [label for extension, label in _EXTENSIONS.items() if extension in gltf.extensions]
     normal = gltf.textures.get(TextureUse.NORMAL)
     if normal is not None and normal.values.get("scale", 1.0) != 1.0:

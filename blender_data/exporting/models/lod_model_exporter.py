@@ -26,10 +26,10 @@ from ..reading.material_reading import materials_by_name, read_materials
 from ..reading.mesh_reading import transformed
 from ..reading.rest_meshes import RestMeshes
 from ..real_instances import common_armature, parts_shown, real_instances, report_parts
-from .generated_parts import LodModel, MissingParts
+from .generated_parts import PartGenerator
 from .gltf_export import gltf_materials
 from .model_meshes import LodModelMeshes, ObjectSpaces, exact_product, lod_model_skeleton, matrix_of
-from .model_objects import ModelIndex, ModelObjects, find_models
+from .model_objects import ModelIndex, ModelNodes, ModelObjects, find_models
 
 
 def without_unused_slots(mesh: Mesh) -> Mesh:
@@ -81,7 +81,8 @@ def with_slots_of(mesh: Mesh, finest: Mesh, *, is_shape: bool = False) -> Mesh:
 def _surfaces(mesh: Mesh, finest: Mesh, table: Sequence[int], names: Sequence[str]) -> list[Surface]:
     """Return a surface for each slot: that of the mesh itself, or else a copy of the finest mesh's surface.
 
-    Quantisation ranges are removed from copies.
+    ``names`` are the names of the slots, and ``table`` has the slot of each slot of the mesh. Quantisation ranges are
+    removed from copies.
     """
     found = [surface.without_domains() for surface in finest.surfaces[: len(names)]]
     found += [Surface(name) for name in names[len(found) :]]
@@ -164,7 +165,7 @@ class LodModelExport(SceneExport):
             self.require_nodes(models)
             _name_apart(models)
             if not self.as_imported:
-                yield from scaled(MissingParts(self.options, self.report).fill(models), 0.2, 1.0)
+                yield from scaled(PartGenerator(self.options, self.report).generate(models), 0.2, 1.0)
             linkset_root(models).finest.is_linkset_root = True
             for model in models:
                 self.scene.nodes += model.nodes(len(self.scene.nodes))
@@ -178,9 +179,9 @@ class LodModelExport(SceneExport):
                 material.gltf = made.get(material.name)
         return self.scene
 
-    def _read_models(self, found: list[ModelObjects]) -> Steps[list[LodModel]]:
+    def _read_models(self, found: list[ModelObjects]) -> Steps[list[ModelNodes]]:
         """Read all models whose finest object has a visible mesh."""
-        models: list[LodModel] = []
+        models: list[ModelNodes] = []
         for number, objects in enumerate(found):
             yield Step("Reading meshes", number / len(found), objects.finest.name)
             model = self._read_model(objects)
@@ -189,7 +190,7 @@ class LodModelExport(SceneExport):
                 models.append(model)
         return models
 
-    def _read_model(self, objects: ModelObjects) -> LodModel | None:
+    def _read_model(self, objects: ModelObjects) -> ModelNodes | None:
         """Read a model; return None if its finest object has no visible mesh."""
         finest = objects.finest
         armature = armature_of(finest) if finest.type in MESHABLE else None
@@ -220,7 +221,7 @@ class LodModelExport(SceneExport):
             node.skin = rest_meshes.read_skin(
                 finest, self.spaces.relative(finest, rig), self.spaces.of_armature(rig).space
             )
-        model = LodModel(finest, node, mesh)
+        model = ModelNodes(finest, node, mesh)
         for level, obj in sorted(objects.levels.items()):
             coarser = self._read_beside(obj, finest, read, into, armature)
             if coarser is not None:
@@ -230,7 +231,7 @@ class LodModelExport(SceneExport):
 
     def _read_shapes(
         self,
-        model: LodModel,
+        model: ModelNodes,
         objects: ModelObjects,
         finest: _Part,
         into: Matrix4,
@@ -339,7 +340,7 @@ def _file_matrix(finest: bpy.types.Object) -> Matrix4 | None:
         return None
 
 
-def linkset_root(models: Sequence[LodModel]) -> LodModel:
+def linkset_root(models: Sequence[ModelNodes]) -> ModelNodes:
     """Return the model to which the others of an upload are linked.
 
     It is the one whose object is marked as root, otherwise the one whose object is an ancestor of all others, otherwise
@@ -360,7 +361,7 @@ def _with_ancestors(obj: bpy.types.Object | None) -> set[bpy.types.Object]:
     return found
 
 
-def _share_meshes(model: LodModel, known: EqualMeshes) -> None:
+def _share_meshes(model: ModelNodes, known: EqualMeshes) -> None:
     """Replace the meshes of a model by equal meshes of earlier models, so that linked duplicates share them."""
     for node in model.nodes(0):
         if node.mesh is not None:
@@ -369,7 +370,7 @@ def _share_meshes(model: LodModel, known: EqualMeshes) -> None:
         model.mesh = model.finest.mesh
 
 
-def _name_apart(models: list[LodModel]) -> None:
+def _name_apart(models: list[ModelNodes]) -> None:
     """Make the names of models unique.
 
     Models with equal names get the names of their Blender objects.

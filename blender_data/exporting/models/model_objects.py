@@ -1,11 +1,11 @@
-"""Find out which object is a level of detail or physics shape of which other object.
+"""The objects of each model, which are its levels of detail and physics shapes, and the nodes that they become.
 
-The first rule that applies decides:
+The first rule that applies decides which objects belong to a model:
 
-1. the finest object refers to its parts (``medium_level`` … ``physics_object``); 2. a part refers to its finest object
-(``lod_of``, ``shape_of``), as imported parts do; 3. names: ``chair_LOD2``, ``chair_LOD1``, ``chair_LOD0`` and
-``chair_PHYS`` belong to ``chair`` or ``chair_LOD3``;
-   a number such as ``.001`` after the name only matters if several objects have the same name.
+1. The finest object refers to its parts (``medium_level`` … ``physics_object``).
+2. A part refers to its finest object (``lod_of``, ``shape_of``), as imported parts do.
+3. Names: ``chair_LOD2``, ``chair_LOD1``, ``chair_LOD0`` and ``chair_PHYS`` belong to ``chair`` or ``chair_LOD3``. A
+   number such as ``.001`` after the name only matters if several objects have the same name.
 
 Deleted objects, which Blender keeps while other data refers to them, are ignored.
 """
@@ -13,12 +13,14 @@ Deleted objects, which Blender keeps while other data refers to them, are ignore
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import bpy
 
 from ....io_formats.core.errors import ExportError
 from ....io_formats.core.messages import Message, Report, listed
+from ....io_formats.core.scene import Mesh, Node, Role
 from ....io_formats.passes import lod_names
 from ...armature_modifiers import MESHABLE
 from ...export_options import ExportOptions
@@ -58,6 +60,7 @@ class ModelObjects:
         return list(dict.fromkeys([self.finest, *self.levels.values(), *(obj for obj in others if obj)]))
 
     def _put(self, place: int | str, obj: bpy.types.Object) -> None:
+        """Store a part as a level (a number), ``physics``, ``base_hull`` or ``hull``; it is spare if that is taken."""
         if isinstance(place, int):
             if 1 <= place < len(LEVEL_PROPERTIES) and self.levels.setdefault(place, obj) == obj:
                 return
@@ -68,6 +71,42 @@ class ModelObjects:
             setattr(self, place, obj)
             return
         self.spare.append(obj)
+
+
+@dataclass
+class ModelNodes:
+    """The nodes of one model: its levels of detail and physics shapes."""
+
+    obj: bpy.types.Object
+    finest: Node
+    mesh: Mesh
+    """The mesh of the finest node."""
+    levels: dict[int, Node] = field(default_factory=dict)
+    """The coarser levels, by their numbers 1 to 3."""
+    physics: Node | None = None
+    hulls: list[Node] = field(default_factory=list)
+    base_hull: Node | None = None
+
+    def add_level(self, level: int, mesh: Mesh, **fields: Any) -> None:
+        """Add a coarser level of detail."""
+        name = lod_names.of_level(self.finest.name, level)
+        fields = {"name": name, "mesh": mesh, "lod": level, "skin": None, "to_object": None, **fields}
+        self.levels[level] = replace(self.finest, **fields)
+
+    def shape(self, name: str, mesh: Mesh, role: Role, **fields: Any) -> Node:
+        """Return the node of a physics mesh or a hull."""
+        fields = {"skeleton": None, "skin": None, "to_object": None, **fields}
+        return replace(self.finest, name=name, mesh=mesh, role=role, **fields)
+
+    def nodes(self, number: int) -> list[Node]:
+        """Return all nodes, the finest first; ``number`` is the index of the finest in the scene."""
+        coarser = [self.levels[level] for level in sorted(self.levels)]
+        shapes = [node for node in (self.physics, *self.hulls, self.base_hull) if node is not None]
+        for node in coarser:
+            node.lod_of = number
+        for node in shapes:
+            node.shape_of = number
+        return [self.finest, *coarser, *shapes]
 
 
 class ModelIndex:
@@ -233,10 +272,10 @@ def find_models(
     Raises
     ------
     ExportError
-        Nothing is left to export.
+        No model is left.
     """
-    candidates = candidates_of(context, source)
     enabled = set(enabled_objects(context.view_layer.layer_collection))
+    candidates = candidates_of(context, source)
     index = ModelIndex([*context.scene.objects, *candidates])
     chosen: dict[bpy.types.Object, None] = {}
     report = report or Report()

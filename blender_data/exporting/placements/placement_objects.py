@@ -13,7 +13,7 @@ import bpy
 import numpy as np
 
 from ....io_formats.core.errors import ExportError
-from ....io_formats.core.messages import Report, counted, listed
+from ....io_formats.core.messages import Report, counted, listed, of_kind
 from ....io_formats.core.placement import (
     Channels,
     ModelUse,
@@ -304,6 +304,7 @@ class PlacedObjects:
         return found
 
     def _placed(self, obj: bpy.types.Object) -> PlacedObject:
+        """Return an object as it is now, relative to its nearest ancestor that is a node."""
         kept = obj.meshferry
         key = "" if obj in self.sources else kept.node_key
         node = self.nodes.get(key or self.sources.get(obj, ""))
@@ -432,7 +433,7 @@ def report_changed_materials(materials: Iterable[bpy.types.Material], report: Re
     """Report materials of a project that were changed in Blender."""
     changed = [material.name for material in materials if is_changed(material)]
     text = "{} of the project changed here, which is not written: {}"
-    report.loss_of("project-material-not-written", text, changed, "material", most=_MOST_NAMES)
+    report.loss_of("project-material-not-written", text, of_kind("material", changed), "material", most=_MOST_NAMES)
 
 
 def _is_bound(obj: bpy.types.Object) -> bool:

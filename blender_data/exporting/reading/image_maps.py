@@ -44,6 +44,7 @@ class ImageReader:
         return self._known[image]
 
     def _make(self, image: bpy.types.Image) -> Texture | None:
+        """Return an image as a texture that is read on demand; None, with a message, if it cannot be exported."""
         width, height = (int(side) for side in image.size)
         if image.source not in _PLAIN_SOURCES:
             text = "it is a film or a sequence of images, which was not exported"

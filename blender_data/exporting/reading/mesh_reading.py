@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ....io_formats.core.capabilities import Capabilities
-from ....io_formats.core.messages import Report, Text, joined, listed
+from ....io_formats.core.messages import Report, Text, joined, listed, of_kind
 from ....io_formats.core.scene import AnyArray, Layer, Mesh, ShapeKey
 from ....io_formats.encodings.quantization import linear_to_srgb, to_unorm
 from ....io_formats.geometry.normals import share_backwards
@@ -147,7 +147,8 @@ class MeshReader:
         extra = [layer.name for layer in others]
         if extra:
             text = "UV maps beyond the {} that the file holds were left out: {}"
-            self.report.loss("uv-maps-left-out", text, self.can.uv_layers, listed(extra, len(extra)), item=obj.name)
+            names = listed(of_kind("layer", extra), len(extra))
+            self.report.loss("uv-maps-left-out", text, self.can.uv_layers, names, item=obj.name)
         return chosen
 
     def _materials(
@@ -187,7 +188,7 @@ class MeshReader:
             which = Text("colour attributes, of which the file holds none,")
             if self.can.color_layers:
                 which = Text("colour attributes beyond the {} that the file holds", self.can.color_layers)
-            names = listed(extra, len(extra))
+            names = listed(of_kind("layer", extra), len(extra))
             self.report.loss("color-attributes-left-out", "{} were left out: {}", which, names, item=obj.name)
         return [_color(attribute, data, loops) for attribute in found[: self.can.color_layers]]
 
@@ -255,6 +256,7 @@ def _of_loops(values: AnyArray, loops: IntArray | None) -> AnyArray:
 
 
 def _color(attribute: bpy.types.Attribute, data: bpy.types.Mesh, loops: IntArray | None) -> Layer:
+    """Return a colour layer in 8 bits, or floats with the 8-bit colours of the file; ``loops`` are those exported."""
     stored: FloatArray | None = None
     encoded: AnyArray
     if attribute.data_type == "BYTE_COLOR":

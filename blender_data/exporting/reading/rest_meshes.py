@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ....io_formats.core.capabilities import Capabilities
-from ....io_formats.core.messages import Fix, Report, Text, counted, joined, listed, of_kind
+from ....io_formats.core.messages import Report, Text, counted, joined, listed, of_kind
 from ....io_formats.core.scene import FloatArray, Mesh, ShapeKey, Skin, Surface
 from ... import arrays, scene_state
 from ...armature_modifiers import armature_modifiers
@@ -138,7 +138,7 @@ class RestMeshes:
                 "not show their effect",
                 counted(len(bones), "bone has", "bones have"),
                 armature,
-                listed(list(bones)),
+                listed(of_kind("bone", list(bones))),
             )
 
     def read(self, obj: bpy.types.Object, read: ReadSkeleton | None) -> Mesh | None:
@@ -218,7 +218,7 @@ class RestMeshes:
                 counted(cut, "vertex has", "vertices have"),
                 self.capabilities.influences,
                 item=obj.name,
-                fix=Fix.LIMIT_WEIGHTS,
+                is_fixable=True,
                 names=(obj.name,),
             )
 
@@ -273,7 +273,7 @@ class RestMeshes:
         unused = [entry.name for entry in surfaces.unused(obj)] if self.capabilities.surfaces else []
         if unused:
             text = "surfaces of the list without a material slot were not exported: {}; use Match Material Slots"
-            self.report.loss("surfaces-without-slots", text, listed(unused), item=obj.name)
+            self.report.loss("surfaces-without-slots", text, listed(of_kind("layer", unused)), item=obj.name)
         return found[: len(mesh.materials)] + [Surface(name) for name in mesh.materials[len(found) :]]
 
 
@@ -289,7 +289,7 @@ def _report_other_deformations(obj: bpy.types.Object, read: ReadSkeleton, report
     of_groups = [bones[group.name] for group in obj.vertex_groups if group.name in bones]
     bendy = [bone.name for bone in of_groups if bone.bbone_segments > 1]
     if bendy:
-        report.loss("bendy-bones", "bendy bones are straight in a file: {}", listed(bendy))
+        report.loss("bendy-bones", "bendy bones are straight in a file: {}", listed(of_kind("bone", bendy)))
     for modifier in modifiers[:1]:
         ways = {
             Text("bone envelopes"): modifier.use_bone_envelopes,
@@ -307,7 +307,7 @@ def _report_relative_keys(obj: bpy.types.Object, keys: Iterable[bpy.types.ShapeK
     others = [key.name for key in keys if key.relative_key != obj.data.shape_keys.reference_key]
     if others and obj.data.shape_keys.use_relative:
         text = "in a file all shape keys are relative to the Basis, {} too; set Relative To to the Basis to see them so"
-        report.loss("relative-shape-keys", text, listed(others), item=obj.name)
+        report.loss("relative-shape-keys", text, listed(of_kind("layer", others)), item=obj.name)
 
 
 def _strip(data: bpy.types.Mesh) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import bpy
 
-from ....io_formats.core.messages import Report, Text, joined, listed
+from ....io_formats.core.messages import Named, Report, Text, joined, listed
 
 
 @dataclass
@@ -27,7 +27,7 @@ class LeftOut:
 
     def report(self, name: str, report: Report) -> None:
         """Report everything that was collected for the material with this name."""
-        about = report.about(Text("Material '{}'", name))
+        about = report.about(Text("Material '{}'", Named("material", name)))
         if self.nodes:
             text = "files hold images and values, not the nodes {}; bake them to images"
             about.loss("material-nodes-left-out", text, joined(self.nodes))

@@ -288,6 +288,7 @@ class _MaterialReader:
         return None
 
     def _principled(self, shader: Socket) -> Shading:
+        """Return the shading of a Principled BSDF; settings that files cannot hold are noted in ``left_out``."""
         values, inputs = self.values, shader.node.inputs
         for name, word in _NOT_HELD.items():
             socket = inputs.get(name)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ....io_formats.core.messages import Text
+from ....io_formats.core.messages import Named, Text
 from ....io_formats.core.shading import Channel, Factor, ImageMap, Tint
 from .image_maps import ImageMaps, has_alpha
 from .shader_nodes import LeftOut, Socket, source, sources
@@ -194,7 +194,7 @@ class SocketValues:
         if known is None:
             product.image = image
         elif known.is_color == image.is_color or product.occlusion is not None:
-            self.left_out.settings.append(Text("the product with the image '{}'", image.texture.name))
+            self.left_out.settings.append(Text("the product with the image '{}'", Named("image", image.texture.name)))
         else:
             product.image, grey = (image, known) if image.is_color else (known, image)
             product.occlusion = Factor(1.0, grey, Channel.RED)
@@ -207,7 +207,8 @@ class SocketValues:
         elif product.occlusion is None:
             product.occlusion = factor
         else:
-            self.left_out.settings.append(Text("the product with the image '{}'", factor.image.texture.name))
+            name = Named("image", factor.image.texture.name)
+            self.left_out.settings.append(Text("the product with the image '{}'", name))
 
     # -- other nodes ----------------------------------------------------------------------------
 

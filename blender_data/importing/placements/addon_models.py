@@ -43,6 +43,7 @@ def import_steps(context: bpy.types.Context, source: SourceFile) -> Steps[None]:
 
 
 def _import(context: bpy.types.Context, source: SourceFile, names: Iterable[str]) -> list[SourceObject]:
+    """Import a source file with Blender's own importer; return its mesh objects and keep nothing in the .blend file."""
     with _free_names(names), _temporary_data():
         # A separate scene is used, since importers change the frame rate and the selection.
         scene = bpy.data.scenes.new("Source")

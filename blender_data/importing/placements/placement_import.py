@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 from mathutils import Matrix
 
-from ....io_formats.core.messages import counted, listed
 from ....io_formats.core.placement import Channels, ModelUse, PlacedCollection, PlacedNode, Placement, PlacementPart
 from ....io_formats.passes.placement_changes import is_same_place
 from ... import file_records, import_marks, names
@@ -73,6 +72,7 @@ class PlacedCollections:
         return self._levels[part, level]
 
     def _add_groups(self, part: int, groups: Sequence[PlacedCollection]) -> list[bpy.types.Collection]:
+        """Make the nested collections of a part; parents come before children."""
         home = self.of_parts[part]
         made: list[bpy.types.Collection] = []
         for group in groups:
@@ -328,10 +328,8 @@ class PlacementImporter:
 
     def _report(self) -> None:
         self._models.report()
-        if self._sheared:
-            number = counted(len(self._sheared), "node is", "nodes are")
-            text = "{} sheared, which Blender's objects cannot be; nearest transform: {}"
-            self.job.report.change("sheared-transform", text, number, listed(self._sheared, 5))
+        text = "{} sheared, which Blender's objects cannot be; nearest transform: {}"
+        self.job.report.change_of("sheared-transform", text, self._sheared, "node is", "nodes are", most=5)
 
 
 def _material_names(nodes: Sequence[PlacedNode]) -> set[str]:

@@ -11,7 +11,7 @@ import bpy
 
 from ....io_formats.core.addon_files import SourceFile
 from ....io_formats.core.errors import FormatError
-from ....io_formats.core.messages import Message, Text, counted, distinct, listed
+from ....io_formats.core.messages import Message, Text, counted, distinct, listed, of_kind
 from ....io_formats.core.placement import ModelUse, PlacedModel, SlotUse
 from ....io_formats.core.scene import Mesh, Scene
 from ....io_formats.geometry.triangles import part_of_slots
@@ -185,7 +185,7 @@ class ModelBuilder:
         report.loss_of("unreadable-meshes", text, self._broken, "mesh", "meshes", most=_NAMED)
         for problem in dict.fromkeys(self._failed.values()):
             files = [source.name for source, found in self._failed.items() if found == problem]
-            number, first = counted(len(files), "source file"), listed(files, _NAMED)
+            number, first = counted(len(files), "source file"), listed(of_kind("file", files), _NAMED)
             text = "{} cannot be imported; an empty stands for each mesh: {}: {}"
             report.loss("unreadable-source", text, number, first, problem)
         if self._from_sources:
@@ -193,7 +193,7 @@ class ModelBuilder:
             text = "{} missing in the project; made from {} instead"
             report.change("meshes-from-sources", text, number, counted(len(files), "source file"))
         text = "{} named by nodes but not in their meshes: {}"
-        report.loss_of("unknown-surfaces", text, self._unknown, "surface", most=_NAMED)
+        report.loss_of("unknown-surfaces", text, of_kind("layer", self._unknown), "surface", most=_NAMED)
 
     def _settings(self, model: PlacedModel, scene: Scene, use: ModelUse) -> tuple[list[SlotUse], dict[int, int]]:
         """Return the settings of all slots of a model, and indices in the node's list for the slots that it names.

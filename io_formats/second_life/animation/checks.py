@@ -97,11 +97,11 @@ def _joints(document: SecondLifeAnimation) -> Iterator[Message]:
     refused = [name for name in names if name in _REFUSED]
     if refused:
         template = "viewers refuse animations of these joints: {}"
-        yield error("refused-joints", template, listed(refused), elements=bone_items(refused))
+        yield error("refused-joints", template, listed(of_kind("bone", refused)), elements=bone_items(refused))
     unknown = [name for name in names if name not in _REFUSED and not avatar_joints.is_animatable(name)]
     if unknown:
         template = "the avatar has no joint {}, so the upload is refused"
-        yield error("unknown-animated-joints", template, listed(unknown), elements=bone_items(unknown))
+        yield error("unknown-animated-joints", template, listed(of_kind("bone", unknown)), elements=bone_items(unknown))
     if not any(joint.key_count for joint in document.joints):
         yield error("animation-without-keys", "it has no keys", elements=bone_items(names) if names else None)
 
@@ -139,7 +139,7 @@ def _constraints(document: SecondLifeAnimation) -> Iterator[Message]:
             "unusable-constraints",
             "viewers refuse {}, for which a volume or an animated joint is missing: {}",
             counted(len(unusable), "constraint"),
-            listed(list(dict.fromkeys(_source_name(document.constraints[number]) for number in unusable))),
+            listed(of_kind("bone", {_source_name(document.constraints[number]): 0 for number in unusable})),
         )
     if any(chain > LONGEST_CHAIN for chain in document.constraints["chain_length"].tolist()):
         template = "a constraint bends more than {} joints, which can crash viewers"
@@ -189,7 +189,7 @@ def _positions(document: SecondLifeAnimation) -> Iterator[Message]:
             times.append(round(float(keys.times[beyond][0]) * 1000))
     if moved:
         template = "positions of joints deform avatars with joint positions of their own, even after it has stopped: {}"
-        yield warning("joint-positions", template, listed(moved), elements=bone_items(moved))
+        yield warning("joint-positions", template, listed(of_kind("bone", moved)), elements=bone_items(moved))
     if far:
         first = min(times) / 1000
         template = "positions end at {:.0f} m, from {:.2f} s on: {}"

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.errors import UnsupportedFormatError
-from ...core.messages import Message, Report, Text, counted, listed
+from ...core.messages import Message, Named, Report, Text, counted, of_kind
 from ...core.scene import AnyArray, FloatArray
 from ...encodings.byte_reader import ByteStream
 from ...geometry.transforms import euler_matrices, matrices_to_quaternions
@@ -236,20 +236,10 @@ _LEAST_JOINT = 13
 
 
 def read(data: bytes, *, inflated_limit: int | None = None) -> SecondLifeAnimation:
-    """Decode an animation of version 1.0 or 0.1.
+    """Decode an animation of version 1.0 or 0.1, which is not compressed; see :meth:`.FileFormat.read`.
 
-    Parameters
-    ----------
-    data:
-        The file.
-    inflated_limit:
-        Not used: nothing in these files is compressed.
-
-    Raises
-    ------
-    FormatError
-        The data breaks the format: it ends too early, has another version, no joints or too many, or a number that is
-        NaN or infinite.
+    FormatError is raised if it ends too early, has another version, no joints or too many, or a number that is NaN or
+    infinite.
     """
     stream = ByteStream(data)
     version, subversion = struct.unpack("<HH", stream.take(4, "the version"))
@@ -309,7 +299,7 @@ def _joints(stream: ByteStream, document: SecondLifeAnimation) -> list[JointKeys
     for _ in range(count):
         stream.item = ""
         joint = JointKeys(_text(stream, "the name of a joint"))
-        stream.item = Text("joint '{}'", decode_text(joint.name))
+        stream.item = Text("joint '{}'", Named("bone", decode_text(joint.name)))
         joint.priority = stream.i32("the priority")
         joint.rotation = _keys(stream, document, "rotation keys")
         joint.position = _keys(stream, document, "position keys")
@@ -319,6 +309,7 @@ def _joints(stream: ByteStream, document: SecondLifeAnimation) -> list[JointKeys
 
 
 def _keys(stream: ByteStream, document: SecondLifeAnimation, what: str) -> AnyArray:
+    """Read the keys of a channel, (n, 4): 16-bit codes, or floats in files of the first version."""
     count = stream.i32(Text("the number of {}", Text(what)))
     if count < 0:
         raise stream.error("The file is damaged: it claims {:,} {}", count, Text(what), offset=stream.position - 4)
@@ -347,10 +338,9 @@ def _report_oddities(document: SecondLifeAnimation) -> None:
     """Warn about data that a viewer reads differently than it is written."""
     report = Report(document.warnings)
     names = Counter(joint.known or decode_text(joint.name) for joint in document.joints)
-    twice = [name for name, times in names.items() if times > 1]
-    if twice:
-        number = counted(len(twice), "joint is", "joints are")
-        report.change("joints-listed-twice", "{} listed twice; viewers use the first entry: {}", number, listed(twice))
+    twice = of_kind("bone", (name for name, times in names.items() if times > 1))
+    template = "{} listed twice; viewers use the first entry: {}"
+    report.change_of("joints-listed-twice", template, twice, "joint is", "joints are")
     if document.trailing:
         number = counted(len(document.trailing), "byte follows", "bytes follow")
         report.loss("bytes-after-end", "{} its end; viewers ignore them", number)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.errors import ExportError
-from ...core.messages import Elements, Named, Text, counted, error, listed
+from ...core.messages import Elements, Named, Text, counted, error, listed, of_kind
 from ...core.scene import Clip, Scene, Skeleton
 from ...passes.clips import DEFAULT_RATE
 from ..avatar import joints as avatar_joints
@@ -49,7 +49,8 @@ def warn_of_unknown_bones(clip: Clip, skeleton: Skeleton, motion: AvatarMotion, 
     numbers = sorted({track.target for track in clip.transforms}.difference(motion.mapped))
     parents = {joint.parent for joint in joints}
     ends = {number for number in numbers if number not in parents and joints[number].name.lower().endswith("_end")}
-    names = [joints[number].name for number in numbers if joints[number].deforms and number not in ends]
+    deforming = (joints[number] for number in numbers if joints[number].deforms and number not in ends)
+    names = of_kind("bone", (joint.name for joint in deforming))
     if names:
         number = counted(len(names), "animated bone is", "animated bones are")
         template = "{} no joint of the avatar and left out: {}"
@@ -58,12 +59,13 @@ def warn_of_unknown_bones(clip: Clip, skeleton: Skeleton, motion: AvatarMotion, 
             near = difflib.get_close_matches(name, avatar_joints.table(), n=1, cutoff=_LIKE)
             if near:
                 template = "bone '{}' has almost the name of the joint '{}'"
-                scene.report.loss("bone-almost-a-joint", template, name, near[0], elements=bone_items([name]))
+                joint = Named("bone", near[0])
+                scene.report.loss("bone-almost-a-joint", template, name, joint, elements=bone_items([name]))
 
 
 def warn_of_moved_joints(joints: Sequence[str], scene: Scene) -> None:
     """Warn about joints that leave their rest positions in an animation that stores no positions."""
-    moved = [joint for joint in joints if joint != avatar_joints.ROOT]
+    moved = of_kind("bone", (joint for joint in joints if joint != avatar_joints.ROOT))
     if moved:
         number = counted(len(moved), "joint moves", "joints move")
         template = "{} from its place, which is left out (option Positions): {}"
@@ -82,7 +84,8 @@ def warn_of_scale(clip: Clip, skeleton: Skeleton, motion: AvatarMotion, scene: S
     if scaled and not motion.is_other_rig:
         number = counted(len(scaled), "bone is", "bones are")
         template = "{} scaled, which an animation cannot hold: {}"
-        scene.report.loss("bone-scale-left-out", template, number, listed(scaled), elements=bone_items(scaled))
+        names = listed(of_kind("bone", scaled))
+        scene.report.loss("bone-scale-left-out", template, number, names, elements=bone_items(scaled))
 
 
 def refuse_far(motion: AvatarMotion, positioned: Sequence[bool], clip: Clip) -> None:
@@ -131,14 +134,14 @@ def add_notes(document: SecondLifeAnimation, motion: AvatarMotion, clip: Clip, s
             "{} elsewhere than those of the standard avatar; the animation looks as here only on avatars with the same "
             "joint positions: {}",
             counted(len(motion.replaced), "joint rests", "joints rest"),
-            listed(motion.replaced),
+            listed(of_kind("bone", motion.replaced)),
             elements=bone_items([motion.bones[name] for name in motion.replaced]),
         )
     left = [decode_text(joint.name) for joint in document.joints if _stays_posed(document, joint)]
     if left:
         number = counted(len(left), "joint stays", "joints stay")
         template = "{} posed after it has stopped, since standing animations do not move them: {}"
-        report.note("joints-stay-posed", template, number, listed(left), elements=bone_items(left))
+        report.note("joints-stay-posed", template, number, listed(of_kind("bone", left)), elements=bone_items(left))
     steps = keys.distances(motion.rotation[:, :-1], motion.rotation[:, 1:])
     if steps.size and steps.max() > np.radians(90):
         joint, frame = np.unravel_index(steps.argmax(), steps.shape)
@@ -174,7 +177,7 @@ def note_keys_between_frames(original: SecondLifeAnimation | None, edited: set[s
         scene.report.note(
             "keys-moved-to-frames",
             "keys of edited joints lay between frames in the imported file and are on frames now: {}{}",
-            listed(moved),
+            listed(of_kind("bone", moved)),
             Text("; with a scene of {:g} frames per second they stay", rate) if rate else "",
             item=Text("'{}'", Named("animation", clip.name)),
             elements=bone_items(moved),

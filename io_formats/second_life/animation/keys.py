@@ -307,10 +307,10 @@ def edited_joints(
 def _edited(
     original: SecondLifeAnimation, keys: Keys, rows: AnyArray, motion: AvatarMotion, number: int, fps: float
 ) -> AnyArray:
-    """Return the keys of an edited curve, (n, 4) codes.
+    """Return the keys of an edited curve, (n, 4) codes of time and value.
 
-    Keys of the file are kept where the curve still has their values, and keys are added where needed. The result is
-    empty if the curve is constant, or if not all keys of the file were sampled.
+    ``rows`` are the codes of the file's keys. These are kept where the curve still has their values, and keys are added
+    where needed. The result is empty if the curve is constant, or if not all keys of the file were sampled.
     """
     none = np.empty((0, 4), np.uint16)
     is_rotation = keys.values.shape[1] == 4

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ...core.capabilities import length_refusal
 from ...core.errors import ExportError
-from ...core.messages import Named, Text, counted, listed
+from ...core.messages import Named, Text, counted, of_kind
 from ...core.options import Options
 from ...core.scene import Clip, Keys, KeyTrack, Playback, Scene, Skeleton
 from ...passes.clips import DEFAULT_RATE, clip_parts, values_at, with_frames
@@ -70,7 +70,7 @@ def scene_of(document: SecondLifeAnimation, name: str) -> Scene:
     )
     unknown = [name for name in unknown if name not in on_screen]
     template = "{} not in the avatar and left out: {}"
-    scene.report.loss_of("unknown-joints-left-out", template, unknown, "joint is", "joints are")
+    scene.report.loss_of("unknown-joints-left-out", template, of_kind("bone", unknown), "joint is", "joints are")
     kinds = {avatar_joints.table()[joint].kind for joint in joints}
     skeleton = skeletons.avatar_skeleton(
         with_collision_volumes="collision_volume" in kinds, with_attachments="attachment" in kinds
@@ -175,8 +175,9 @@ def _drop_unknown_joints(document: SecondLifeAnimation, scene: Scene) -> None:
     names = [name for joint in document.joints if not avatar_joints.is_animatable(name := decode_text(joint.name))]
     if names:
         document.joints = [joint for joint in document.joints if decode_text(joint.name) not in names]
-        number = counted(len(names), "joint of the imported file is", "joints of the imported file are")
-        scene.report.loss("unknown-joints-left-out", "{} not in the avatar and left out: {}", number, listed(names))
+        nouns = "joint of the imported file is", "joints of the imported file are"
+        template = "{} not in the avatar and left out: {}"
+        scene.report.loss_of("unknown-joints-left-out", template, of_kind("bone", names), *nouns)
 
 
 def _drop_constraints(document: SecondLifeAnimation, scene: Scene) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ...core.messages import Details, Elements, Fix, Message, Text, counted, error, listed, of_kind, warning
+from ...core.messages import Details, Elements, Message, Text, counted, error, listed, of_kind, warning
 from ...core.scene import Mesh, Node
 from ...geometry.connectivity import places
 from ..avatar import joints as avatar_joints
@@ -26,13 +26,13 @@ class CheckedModel:
     sizes: Mapping[str, int]
     stored: bool
 
-    def about(self, node: Node | None = None, *, fix: Fix | None = None, **members: Flags) -> Details:
+    def about(self, node: Node | None = None, *, is_fixable: bool = False, **members: Flags) -> Details:
         """Return the details of a finding about a node, by default the finest level.
 
         The keyword argument ``triangles`` or ``vertices`` marks the elements that a report selects.
         """
-        names = ((node or self.model.finest).name,) if fix else ()
-        return Details(item=self.item(node), elements=_elements(node, members), fix=fix, names=names)
+        names = ((node or self.model.finest).name,) if is_fixable else ()
+        return Details(item=self.item(node), elements=_elements(node, members), is_fixable=is_fixable, names=names)
 
     def item(self, node: Node | None = None) -> str:
         """Return the name of the object concerned, or for a part without an object, the part and its model."""
@@ -103,7 +103,7 @@ class BoneRules(CheckedModel):
                 "unknown-bones",
                 "{} it that the avatar does not have: {}; the uploader leaves out the whole rig",
                 counted(len(unknown), "bone moves", "bones move"),
-                listed(unknown),
+                listed(of_kind("bone", unknown)),
                 item=self.item(),
                 elements=Elements("bones", skeleton.name, tuple(unknown)),
             )
@@ -113,7 +113,7 @@ class BoneRules(CheckedModel):
             yield error(
                 "too-many-joints",
                 "{} bones move it; a mesh may have {}. Those with the least weight: {}",
-                *(len(known), avatar_joints.MOST_JOINTS, listed(weakest, len(weakest))),
+                *(len(known), avatar_joints.MOST_JOINTS, listed(of_kind("bone", weakest), len(weakest))),
                 **self.about(self.model.finest, vertices=vertices),
             )
         if self.stored and skin is not None:
@@ -123,7 +123,7 @@ class BoneRules(CheckedModel):
             idle = [name for name in skin.joint_names if avatar_joints.canonical(name) is None and name not in unknown]
             if idle:
                 template = "it lists joints that the avatar does not have: {}"
-                yield warning("unknown-joints-listed", template, listed(idle), item=self.item())
+                yield warning("unknown-joints-listed", template, listed(of_kind("bone", idle)), item=self.item())
             if _is_turned(skin.bind_shape):
                 template = "its bind shape matrix has a rotation; the uploader warns about it, but the mesh works"
                 yield warning("turned-bind-shape", template, item=self.item())

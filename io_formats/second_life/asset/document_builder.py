@@ -65,18 +65,25 @@ def build(prepared: Prepared, number: int, report: Report, *, keeps_physics: boo
     ExportError
         A value cannot be stored.
     """
-    return _Builder(prepared, number, report, keeps_physics).built
+    return _Builder(prepared, number, report).build(keeps_physics=keeps_physics)
 
 
 class _Builder:
-    def __init__(self, prepared: Prepared, number: int, report: Report, keeps_physics: bool) -> None:
+    """Builds the asset of one part of a model; the parameters are those of :func:`build`."""
+
+    def __init__(self, prepared: Prepared, number: int, report: Report) -> None:
         self.prepared = prepared
         self.model: Model = prepared.model
         self.name = prepared.model.name
         self.unit_cube = prepared.unit_cube
         self.as_imported = prepared.as_imported
         self.faces = prepared.submodels[number]
+        self.number = number
         self.report = report
+
+    def build(self, *, keeps_physics: bool) -> BuiltAsset:
+        """Encode skin, hulls and levels of the part, and add the header."""
+        prepared, number = self.prepared, self.number
         levels = prepared.levels if self.as_imported else prepared.filled_levels()
         blocks: dict[str, Any] = {}
         if prepared.rig is not None:
@@ -110,7 +117,7 @@ class _Builder:
             # list.
             header["material_list"] = materials
         asset = Asset(header, {name: blocks[name] for name in BLOCKS if name in blocks})
-        self.built = BuiltAsset(asset, self.unit_cube, materials, number)
+        return BuiltAsset(asset, self.unit_cube, materials, number)
 
     # -- levels ---------------------------------------------------------------------------------
 
@@ -122,6 +129,10 @@ class _Builder:
         return [self.face(face, some, shared, is_physics) for face, some in zip(faces, points, strict=True)]
 
     def face(self, face: FaceArrays, points: FloatArray, shared: Matrix, is_physics: bool) -> Face:
+        """Quantise a face; values that still equal the imported ones keep their codes.
+
+        ``points`` are its positions in the unit cube, and ``shared`` the range of all faces of the level.
+        """
         if face.is_empty:
             return level_block.empty_face()
         domain = self.kept_range(face.surface.position_domain if face.surface else None, points)
@@ -171,6 +182,7 @@ class _Builder:
     # -- rig ------------------------------------------------------------------------------------
 
     def skin(self, rig: Rig) -> skin_block.SkinBlock:
+        """Return the skin block of a binding."""
         bind_shape = self.unit_cube.transform if rig.bind_shape is None else rig.bind_shape
         alternative = rig.alt_inverse_bind
         matrices = [rig.inverse_bind, bind_shape, *(() if alternative is None else (alternative,))]
@@ -210,6 +222,7 @@ class _Builder:
         )
 
     def hull_points(self, node: Node) -> FloatArray:
+        """Return the points of a hull in the unit cube, at most as many as a hull may have."""
         points = self.unit_cube.normalised(node.mesh.points if node.mesh is not None else np.zeros((0, 3)))
         if not np.isfinite(points).all():
             raise ExportError("{}: it has points that are NaN or infinite; delete or correct them", node.name)

@@ -200,6 +200,7 @@ def _same_geometry(one: DecodedAsset, other: DecodedAsset) -> bool:
 
 
 def _same_face(one: Face, other: Face) -> bool:
+    """Return whether two faces use equal positions and UVs over equal ranges."""
     return len(one.triangles) == len(other.triangles) and all(
         (values is None) == (others is None)
         and (

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from ...core.messages import Fix, Message, Report, Text, counted, error, listed, warning
+from ...core.messages import Message, Report, Text, counted, error, listed, warning
 from ...core.scene import FloatArray, IntArray, Layer, Mesh, Node, Role, Scene
 from ..models.faces import MOST_FACES, MOST_VERTICES, material_text
 from ..models.models import Model, findings_once, models_of
@@ -201,7 +201,7 @@ class _SurfaceRules(CheckedModel):
             if not mesh.uvs:
                 if not self.stored:
                     template = "it has no UV map, so textures do not show"
-                    yield warning("no-uv-map", template, **self.about(node, fix=Fix.ADD_UV_MAP))
+                    yield warning("no-uv-map", template, **self.about(node, is_fixable=True))
                 continue
             if not len(mesh.uvs[0].values):
                 continue
@@ -292,7 +292,7 @@ class _ModelRules(_SurfaceRules, BoneRules):
             yield warning("object-thickened", template, size, LEAST_SIZE * 1000, **about)
         if self.stored or is_as_imported(self.model):
             return  # an import stores the size of an object as its scale
-        about = self.about(fix=Fix.APPLY_SCALE)
+        about = self.about(is_fixable=True)
         if (scale < 0).any():
             template = "its scale is negative, which the uploader would lose; apply it (Object > Apply > Scale)"
             yield warning("negative-scale", template, **about)

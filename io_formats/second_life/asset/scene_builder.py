@@ -86,19 +86,23 @@ class SceneBuilder:
         FormatError
             The asset has no triangles.
         """
-        _Model(self, asset, name, transform)
+        _ModelBuilder(self, asset, name).build(transform)
 
 
-class _Model:
-    """The nodes of one asset."""
+class _ModelBuilder:
+    """Adds the nodes of one asset to a scene."""
 
-    def __init__(self, builder: SceneBuilder, asset: Asset, name: str, transform: Matrix | None) -> None:
+    def __init__(self, builder: SceneBuilder, asset: Asset, name: str) -> None:
         self.asset = asset
         self.name = name
         self.builder = builder
         self.options = builder.options
         self.scene = builder.scene
         self.report = builder.scene.report.about(name)
+
+    def build(self, transform: Matrix | None) -> None:
+        """Add the levels of detail and the physics shapes; ``transform`` is as for :meth:`SceneBuilder.add`."""
+        asset = self.asset
         said = Report(list(asset.warnings))
         levels = [
             (lod, faces_of(asset.blocks[level], said.about(Text(BLOCK_LABELS[level]))))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ...core.errors import ExportError
-from ...core.messages import counted
+from ...core.messages import Named, counted
 from ...core.scene import Mesh, Node, Scene, Skeleton, Surface
 from ...geometry.transforms import Matrix
 from ..avatar.joints import facing
@@ -75,20 +75,27 @@ def prepare(model: Model, scene: Scene, options: ModelWriteOptions) -> Prepared:
     ExportError
         Data that no file can hold; the message names the object and says what to do.
     """
-    return _Preparation(model, scene, options).result
+    return _Preparation(model, scene, options).prepared()
 
 
 class _Preparation:
+    """Prepares one model; the parameters are those of :func:`prepare`."""
+
     def __init__(self, model: Model, scene: Scene, options: ModelWriteOptions) -> None:
+        self.model = model
         self.name = model.name
         self.report = scene.report.about(model.name)
         self.options = options
         self.tolerance = scene.tolerance
-        skeleton = model.skeleton if model.mesh.joint_weights is not None else None
-        is_rigged = skeleton is not None
-        self.as_imported = scene.as_imported and _keeps(model, is_rigged)
+        self.skeleton = model.skeleton if model.mesh.joint_weights is not None else None
+        self.as_imported = scene.as_imported and _keeps(model, self.skeleton is not None)
         if self.as_imported:
             self.tolerance = max(self.tolerance, _IMPORTED_TOLERANCE)
+
+    def prepared(self) -> Prepared:
+        """Return the faces of all levels, the binding and the unit cube of the model."""
+        model, skeleton = self.model, self.skeleton
+        is_rigged = skeleton is not None
         turn = None if skeleton is None else facing(skeleton)
         if not self.as_imported:
             model = settled(model, turn)
@@ -102,7 +109,7 @@ class _Preparation:
         unit_cube = unit_cube_of(model, self.report, as_imported=self.as_imported)
         if self.as_imported and is_rigged:
             unit_cube = replace(unit_cube, transform=space.to_avatar(unit_cube.transform))
-        self.result = Prepared(
+        result = Prepared(
             model,
             unit_cube,
             [None if level is None else [_face(level, key, levels[0]) for key in keys] for level in levels],
@@ -110,7 +117,8 @@ class _Preparation:
             rig,
             self.as_imported,
         )
-        self.result.submodels = self.submodels(self.result.materials)
+        result.submodels = self.submodels(result.materials)
+        return result
 
     # -- faces ----------------------------------------------------------------------------------
 
@@ -168,7 +176,7 @@ class _Preparation:
                     "{}: its material '{}' is not on '{}'; levels of detail use the "
                     "materials of the highest level, give it one of those",
                     node.name,
-                    own[number],
+                    Named("material", own[number]),
                     finest.name,
                 )
             to[number] = found or 0
@@ -179,6 +187,7 @@ class _Preparation:
     # -- rig ------------------------------------------------------------------------------------
 
     def rig(self, model: Model, skeleton: Skeleton, faces: Sequence[FaceArrays], turn: Matrix) -> Rig:
+        """Return the binding: that of the file if it still fits, otherwise one computed from the skeleton."""
         used, unweighted = used_joints(faces, len(skeleton.joints), self.name)
         skin = model.finest.skin
         if self.as_imported and skin is not None:

@@ -101,7 +101,10 @@ def is_attachment(name: str) -> bool:
 
 
 def morph_weights(percents: Mapping[int, float]) -> dict[str, dict[str, float]]:
-    """Return the values of shape keys of the classic avatar, by the names of its parts and of the keys."""
+    """Return the values of shape keys of the classic avatar, by the names of its parts and of the keys.
+
+    ``percents`` are positions of sliders by number; others stand at their ``standard``.
+    """
     return classic_body.morph_weights(values_of(percents))
 
 
@@ -113,10 +116,24 @@ def joint_shapes(
     *,
     unmoved: Sequence[str] = (),
 ) -> JointShapes:
-    """Return what a shape does to an armature; see :class:`...core.body_shapes.BodyShapes`.
+    """Return what a shape does to the joints of an armature, which may face any direction.
 
-    The armature may face any direction. Joints to which an upload of the meshes would give positions stay where they
-    are; all others go where the viewer has them, wherever the armature rests.
+    Joints to which an upload of the meshes would give positions stay where they are; all others go where the viewer has
+    them, wherever the armature rests.
+
+    Parameters
+    ----------
+    percents:
+        Positions of sliders by number; others stand at their ``standard``.
+    names:
+        Names that the n bones have in files; bones with other names do not follow the shape.
+    heads:
+        (n, 3) their heads at rest, in the space of the armature.
+    worn:
+        The meshes that the armature deforms. They decide which joints stay where they are, since their files move them;
+        without any, these are the joints that rest elsewhere than those of the standard figure.
+    unmoved:
+        Names in files of bones that rest where an import put them.
     """
     rig = _rig(tuple(names), np.ascontiguousarray(heads, np.float64).tobytes(), tuple(worn), tuple(unmoved))
     shaped = avatar_sliders.evaluate_shape(values_of(percents), rig.overrides, rig.locked)
@@ -139,7 +156,24 @@ def joint_shapes(
 
 
 def deformations(names: Sequence[str], heads: Floats, mesh: WornMesh, placed: Floats) -> dict[str, Floats]:
-    """Return how the file of a mesh binds it to bones; see :class:`...core.body_shapes.BodyShapes`."""
+    """Return the matrices by which the bones of an armature at rest deform a mesh, as its file binds it.
+
+    They are the identity for a mesh that is bound to the joints of the armature as these rest. A bone that is posed by
+    P (in the space of the armature, relative to its rest) deforms the mesh by P times its matrix.
+
+    Parameters
+    ----------
+    names, heads:
+        As for :func:`joint_shapes`.
+    placed:
+        (4, 4) from the armature's space, in which the points of the mesh are, to that of the file's matrices.
+
+    Returns
+    -------
+    dict
+        (4, 4) float64 for each bone that the file lists, by its name in files; NaN if the file's matrix cannot be
+        inverted.
+    """
     table = avatar_joints.table()
     known = [avatar_joints.canonical(name) for name in names]
     places = {name: head for name, head in zip(known, heads, strict=True) if name is not None}

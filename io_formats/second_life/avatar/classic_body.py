@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.errors import FormatError
-from ...core.messages import listed
+from ...core.messages import Named, listed
 from ...core.scene import Layer, Material, Mesh, Node, Scene, ShapeKey, Skeleton
 from ...disk.special_files import read_bytes
 from ...encodings.byte_reader import ByteStream
@@ -127,7 +127,7 @@ def joint_list(names: list[str], stream: ByteStream) -> tuple[str, ...]:
     table = avatar_joints.table()
     for name in names:
         if name not in table:
-            raise stream.error("The avatar has no joint '{}'", name)
+            raise stream.error("The avatar has no joint '{}'", Named("bone", name))
     found: list[str] = []
     for name in table:
         if name not in names:
@@ -140,6 +140,10 @@ def joint_list(names: list[str], stream: ByteStream) -> tuple[str, ...]:
 
 
 def _influences(stream: ByteStream, places: Floats, joints: tuple[str, ...]) -> tuple[Indices, Floats]:
+    """Split each weight of the file into two joints and their weights, (n, 2).
+
+    Its whole part is the first joint, and its fraction the weight of the second one, which follows in the list.
+    """
     if not len(places):
         return np.zeros((0, 0), np.int64), np.zeros((0, 0), np.float32)
     is_outside = (places < 0) | (places >= len(joints))
@@ -297,6 +301,7 @@ def scene_of(files: Mapping[str, bytes]) -> Scene:
 
 
 def _mesh(part: Part, found: LindenMesh, skeleton: Skeleton) -> Mesh:
+    """Return a part of the classic avatar as a mesh with weights and shape keys, in Blender's space."""
     place = {joint.name: number for number, joint in enumerate(skeleton.joints)}
     points = found.positions.astype(np.float64)
     count = len(points)

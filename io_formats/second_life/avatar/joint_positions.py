@@ -20,7 +20,7 @@ from itertools import islice
 import numpy as np
 import numpy.typing as npt
 
-from ...core.messages import Report, Text, counted, joined, listed
+from ...core.messages import Report, Text, counted, joined, listed, of_kind
 from ...core.scene import Skin
 from ..models import space
 from ..models.skin_block import SkinBlock
@@ -95,7 +95,7 @@ def binding_of(block: SkinBlock, report: Report, *, is_aligned: bool = False) ->
     if unknown:
         number = counted(len(unknown), "joint is", "joints are")
         template = "{} unknown to the viewer, which moves them with '{}': {}"
-        report.change("unknown-joints-follow-root", template, number, joints.ROOT, listed(unknown))
+        report.change("unknown-joints-follow-root", template, number, joints.ROOT, listed(of_kind("bone", unknown)))
     skin = Skin(
         list(block.joint_names),
         space.to_blender(inverse_bind),
@@ -230,7 +230,7 @@ def _say_turned(names: Sequence[str], rests: Matrix, known: Sequence[str | None]
     template = (
         "{} bound with a rotation or scale, which the avatar's bones do not have; the viewer deforms the mesh there: {}"
     )
-    report.change_of("bones-bound-turned", template, turned, "bone is", "bones are")
+    report.change_of("bones-bound-turned", template, of_kind("bone", turned), "bone is", "bones are")
 
 
 MOVED = 1e-4

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.errors import FormatError, MeshferryError
-from ...core.messages import Text, counted, listed
+from ...core.messages import Named, Text, counted, listed, of_kind
 from ...core.scene import Skeleton
 from ...geometry.hierarchy import parents_first
 from ...geometry.transforms import matrix_of_transform, similarity
@@ -101,7 +101,7 @@ def parse_bone_table(data: bytes, name: str) -> BoneTable:
             if known is None:
                 raise FormatError("'{}' is not a joint of the avatar", joint, item=line, file=name)
             if bone in joints:
-                raise FormatError("bone '{}' is repeated", bone, item=line, file=name)
+                raise FormatError("bone '{}' is repeated", Named("bone", bone), item=line, file=name)
             joints[bone] = known
     except (csv.Error, UnicodeDecodeError) as error:
         raise FormatError("it is not a CSV file in UTF-8: {}", error, file=name) from error
@@ -119,7 +119,8 @@ def checked_bone_table(joints: Mapping[str, str], name: str) -> BoneTable:
     found = {bone: avatar_joints.canonical(joint.strip()) for bone, joint in joints.items()}
     for bone, known in found.items():
         if known is None:
-            raise MeshferryError("Bone '{}': '{}' is not a joint of the avatar", bone, joints[bone])
+            template = "Bone '{}': '{}' is not a joint of the avatar"
+            raise MeshferryError(template, *of_kind("bone", (bone, joints[bone])))
     return BoneTable(name, {bone: known for bone, known in found.items() if known is not None})
 
 
@@ -172,7 +173,7 @@ def unmapped_text(bones: Sequence[str]) -> Text:
     if not bones:
         return Text("")
     number = counted(len(bones), "bone has no joint; its weights go", "bones have no joint; their weights go")
-    return Text("{} to the nearest parent with one: {}", number, listed(bones))
+    return Text("{} to the nearest parent with one: {}", number, listed(of_kind("bone", bones)))
 
 
 Floats = npt.NDArray[np.float64]

@@ -361,6 +361,7 @@ def evaluate_shape(
 
 
 def _joints(weights: Floats, overrides: Mapping[str, Floats], locked: Container[str]) -> ShapedJoints:
+    """Return scales and positions of all joints for parameter weights; ``overrides`` are set by meshes."""
     tables = _tables()
     summed = np.zeros((2, len(joint_names()), 3))
     # einsum instead of the matrix product, which would start threads for it

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.errors import ExportError, FormatError
-from ...core.messages import Message, Report, Text, counted, error, listed, warning
+from ...core.messages import Message, Report, Text, error, listed, of_kind, warning
 from ...core.scene import Material, Scene
 from ...core.shading import Texture
 from ...encodings.quantization import linear_to_srgb, srgb_to_linear
@@ -187,7 +187,8 @@ def to_scene(document: Bundle, name: str, options: ModelReadOptions) -> Scene:
             if before != material and material.binding not in differing:
                 differing.append(material.binding)
     template = "{} different on different objects; the first one is used: {}"
-    scene.report.loss_of("materials-differ", template, differing, "material looks", "materials look")
+    names = of_kind("material", differing)
+    scene.report.loss_of("materials-differ", template, names, "material looks", "materials look")
     scene.materials = [_scene_material(look) for name, look in materials_by_name.items() if name]
     return scene
 
@@ -241,16 +242,21 @@ def from_scene(scene: Scene, options: ModelWriteOptions) -> Bundle:
     models = models_of(scene)
     if not models:
         raise ExportError("There is no mesh to write; select a mesh object")
-    return _BundleBuilder(scene, models, options).bundle
+    return _BundleBuilder(scene).build(models, options)
 
 
 class _BundleBuilder:
     """Map models to a bundle."""
 
-    def __init__(self, scene: Scene, models: Sequence[Model], options: ModelWriteOptions) -> None:
+    def __init__(self, scene: Scene) -> None:
         self.scene = scene
         self.materials_by_name = {material.name: material for material in scene.materials}
         self.packed: list[str] = []
+        """Names of textures without a file."""
+
+    def build(self, models: Sequence[Model], options: ModelWriteOptions) -> Bundle:
+        """Return the bundle: each asset once, and an instance for each part of each model."""
+        scene = self.scene
         assets: list[Asset] = []
         labels: list[str] = []
         """The label of the first instance of each asset."""
@@ -277,16 +283,12 @@ class _BundleBuilder:
                 )
         if not scene.as_imported:
             self.fill_physics(assets, labels)
-        if self.packed:
-            number = counted(len(self.packed), "texture is", "textures are")
-            scene.report.loss(
-                "texture-packed",
-                "{} packed or not saved, so the uploader cannot open them; left out: {}; save as files (File > "
-                "External Data > Unpack Resources)",
-                number,
-                listed(self.packed),
-            )
-        self.bundle = bundle_of(models[0].name, assets, instances)
+        template = (
+            "{} packed or not saved, so the uploader cannot open them; left out: {}; save as files (File > "
+            "External Data > Unpack Resources)"
+        )
+        scene.report.loss_of("texture-packed", template, of_kind("image", self.packed), "texture is", "textures are")
+        return bundle_of(models[0].name, assets, instances)
 
     def fill_physics(self, assets: Sequence[Asset], labels: Sequence[str]) -> None:
         """Give all meshes a physics mesh if any has one: the uploader matches physics meshes by their order."""

@@ -89,20 +89,7 @@ _MOST_FRAME_TIME = 3600
 
 
 def read(data: bytes, *, inflated_limit: int | None = None) -> Bvh:
-    """Decode a BVH file.
-
-    Parameters
-    ----------
-    data:
-        The file.
-    inflated_limit:
-        Not used: nothing in these files is compressed.
-
-    Raises
-    ------
-    FormatError
-        The text breaks the format; the message names the line.
-    """
+    """Decode a BVH file, which is not compressed; see :meth:`.FileFormat.read`. Messages of errors name the line."""
     lines = _Lines(data.decode("utf-8-sig", "replace"))
     lines.expect("HIERARCHY")
     document = Bvh()
@@ -208,7 +195,7 @@ def _read_root(lines: _Lines, document: Bvh) -> None:
 
 
 def _read_joint(lines: _Lines, document: Bvh, name: str, parent: int) -> int:
-    """Read a joint from after its name up to its end, with the joints below it; return its index."""
+    """Read the offset and the channels of a joint, which follow its name; add the joint and return its index."""
     lines.expect("{")
     words = lines.expect("OFFSET").split()
     try:

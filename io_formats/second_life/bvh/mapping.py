@@ -181,12 +181,12 @@ def _played_joints(document: Bvh, scene: Scene) -> dict[int, str]:
     if unknown:
         number = counted(len(unknown), "moving joint is", "moving joints are")
         template = "Not an animation of Second Life: {} not in the avatar: {}; {}"
-        raise UnsupportedFormatError(template, number, listed(unknown), Text(ADVICE))
+        raise UnsupportedFormatError(template, number, listed(of_kind("bone", unknown)), Text(ADVICE))
     table = avatar_joints.table()
     played = {number: name for number, name in found.items() if name and (table[name].is_bone or " " in name)}
     wrong = [document.joints[number].name for number in found if number not in played]
     template = "{} left out, since the viewer's upload window misreads them: {}"
-    scene.report.loss_of("misread-joints-left-out", template, wrong, "joint is", "joints are")
+    scene.report.loss_of("misread-joints-left-out", template, of_kind("bone", wrong), "joint is", "joints are")
     return played
 
 

@@ -283,6 +283,7 @@ def _values(element: Element) -> npt.NDArray[np.float64] | None:
 
 
 def _matrix_of(tag: str, values: npt.NDArray[np.float64]) -> Matrix:
+    """Return a transform element as a matrix (4, 4)."""
     if tag == "scale":
         return matrix_of_linear(np.diag(values))
     if tag == "rotate":

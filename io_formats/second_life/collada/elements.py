@@ -70,6 +70,7 @@ def _array(text: str | None, parse: Callable[[bytes], _Values | None], kind: typ
 
 
 def _piece(text: str, parse: Callable[[bytes], _Values | None], kind: type) -> _Values:
+    """Parse a piece of a list of numbers; words that are not numbers become NaN, or -1 for integers."""
     raw = text.encode("ascii", "replace")
     values = parse(raw)
     if values is None:
@@ -317,6 +318,7 @@ class Sources:
         return [], 0, False
 
     def _read(self, source: Element, width: int, owner: str) -> tuple[FloatArray, int]:
+        """Return the rows of a source, (n, ``width``), that are in its array, and the stride of its accessor."""
         accessor = source.find("technique_common/accessor")
         values = self._array(source, accessor)
         offset, stride, columns, stated = 0, width, list(range(width)), 0

@@ -195,6 +195,7 @@ class GeometryReader:
         return geometry
 
     def _group(self, element: Element, of_vertices: list[_Input], geometry: Geometry) -> Group:
+        """Return the polygons of a primitive element, without invalid ones, with indices into positions and layers."""
         given, stride = _inputs(element)
         sizes, rows = polygons_of(element, stride, self._findings, geometry.name)
         offset = next((one.offset for one in given if one.meaning in ("VERTEX", "POSITION")), None)
@@ -213,6 +214,7 @@ class GeometryReader:
         return group
 
     def _add_values(self, group: Group, given: _Input, rows: IntArray, owner: str) -> None:
+        """Add the normals, UVs or colours of an input to a group, with an index of -1 where a corner has no value."""
         values, usable, stride = self._values(given.source, given.meaning, owner)
         if not len(values):
             return

@@ -243,11 +243,14 @@ class SceneBuilder:
         self._material_names: dict[tuple[Any, ...], str] = {}
         self._numbered: Counter[str] = Counter()
         self.findings = Findings()
-        documents = [document, *document.partners.values()]
-        self.files = {id(found): _File(self, found) for found in documents}
+        self.files = {id(found): _File(self, found) for found in (document, *document.partners.values())}
         self.rig: Rig | None = None
-        if any(found.skins for found in documents):
-            self.rig = Rig(document, name, self.options, self.report)
+
+    def build(self) -> sc.Scene:
+        """Return the scene of the document and its partners."""
+        document = self.document
+        if any(file.document.skins for file in self.files.values()):
+            self.rig = Rig(document, self.scene.name, self.options, self.report)
             self.scene.skeletons.append(self.rig.skeleton)
         models = models_of(document, self.report)
         self._add_objects([model for model in models if model.main.document is document])
@@ -262,6 +265,7 @@ class SceneBuilder:
         if clear:
             template = "transparency settings are left out, textures keep their alpha: {}"
             self.report.note("transparency-left-out", template, listed(of_kind("material", clear), MOST_NAMED))
+        return self.scene
 
     # -- models ---------------------------------------------------------------------------------
 
@@ -328,6 +332,7 @@ class SceneBuilder:
         return self._static_node(file, part, *decompose_matrix(file.root @ file.converted(part.world)), -1)
 
     def _static_node(self, file: _File, part: Part, place: Place, rest: Matrix | None, parent: int) -> sc.Node:
+        """Return the node of a static object; ``rest`` is the shear that its ``place`` lacks, applied to the mesh."""
         if np.linalg.det(part.world[:3, :3]) < 0:
             self.findings.add_object(part.name, "mirrored-objects")
         if rest is not None:
@@ -339,6 +344,7 @@ class SceneBuilder:
         return node
 
     def _rigged_node(self, file: _File, part: Part, rig: Rig) -> sc.Node:
+        """Return the node of a rigged object, whose mesh is moved to where the armature rests."""
         skin = file.document.skins[part.instance.skin]
         mesh, place, binding = self._mesh(file, part), _NO_PLACE, rig.skin(skin)
         if not np.allclose(part.world, np.identity(4), atol=_STRAIGHT):
@@ -483,7 +489,7 @@ join = partners.join
 
 def to_scene(document: Collada, name: str, options: ReadOptions) -> Scene:
     """Map a document and its partners to Blender's space."""
-    return SceneBuilder(document, name, options).scene
+    return SceneBuilder(document, name, options).build()
 
 
 _REFUSED = ("mirrored-objects", "vertices-not-finite", "weights-disagree")

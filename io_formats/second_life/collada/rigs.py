@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...core.messages import Report, counted, listed
+from ...core.messages import Named, Report, counted, listed, of_kind
 from ...core.scene import AnyArray, FloatArray, IntArray, Joint, Layer, Mesh, Skeleton
 from ...core.scene import Skin as SceneSkin
 from ...geometry.normals import unit
@@ -323,11 +323,11 @@ class Rig:
             return
         for joint in self.used:
             if joint not in avatar_joints.table():
-                findings.add("unknown-joints", joint)
+                findings.add("unknown-joints", Named("bone", joint))
             elif self._is_shaped(joint):
-                findings.add("bound-with-shape", joint)
+                findings.add("bound-with-shape", Named("bone", joint))
             if joint in self.known and self._node_position(joint, turned=False) is None:
-                findings.add("joints-without-node", joint)
+                findings.add("joints-without-node", Named("bone", joint))
         if self.space.found_by != "bind" and self.binds:
             template = "its joints are bound in other axes or another unit; the viewer would show it turned or scaled"
             report.change("rig-turned-or-scaled", template)
@@ -339,7 +339,8 @@ class Rig:
             if avatar_joints.canonical(joint) not in {None, joint, joint.replace("_", " ")}
         )
         if aliases:
-            report.note("joint-aliases", "joints under other names: {}", listed(list(aliases), MOST_NAMED))
+            names = listed(of_kind("bone", aliases), MOST_NAMED)
+            report.note("joint-aliases", "joints under other names: {}", names)
 
     def _is_shaped(self, joint: str) -> bool:
         """Return whether a joint of the table is bound with another scale than that in the table."""
@@ -356,10 +357,10 @@ class Rig:
         moved = {} if positions is None else self._moved(joints, positions)
         if moved:
             template = "{} by its nodes, by up to {} (joint positions): {}"
-            names = sorted(moved, key=lambda joint: -moved[joint])
+            names = listed(of_kind("bone", sorted(moved, key=lambda joint: -moved[joint])), MOST_NAMED)
             number = counted(len(moved), "joint is moved", "joints are moved")
             largest = millimetres(max(moved.values()))
-            self.report.note("joint-positions-in-file", template, number, largest, listed(names, MOST_NAMED))
+            self.report.note("joint-positions-in-file", template, number, largest, names)
 
 
 def canonical_names(skin: Skin) -> list[str]:

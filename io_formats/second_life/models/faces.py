@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.errors import ExportError
-from ...core.messages import Report, Text, counted
+from ...core.messages import Named, Report, Text, counted
 from ...core.scene import AnyArray, FloatArray, IntArray, Mesh, Surface
 from ...geometry.normals import repair_vertices, vertex_normals
 from ...geometry.triangles import pool_rows, triangle_runs
@@ -125,7 +125,7 @@ def faces_of(
 
 def material_text(name: str, slot: int) -> Text:
     """Return the name of a material for a message, or the number of its slot."""
-    return Text("material '{}'", name) if name else Text("material slot {}", slot + 1)
+    return Text("material '{}'", Named("material", name)) if name else Text("material slot {}", slot + 1)
 
 
 def _refuse_nonfinite(mesh: Mesh, name: str) -> None:

@@ -183,6 +183,8 @@ def faces_of(value: Any, report: Report) -> list[Face]:
 
 
 def _face(value: Any, report: Report) -> Face:
+    """Decode a face of a level; one that cannot be used becomes an empty face, with a message."""
+
     def empty(why: str) -> Face:
         if why:
             report.loss("face-left-out", "{}; it is left out", Text(why))
@@ -216,6 +218,7 @@ def _face(value: Any, report: Report) -> Face:
 
 
 def _layer(value: dict[str, Any], key: str, width: int, count: int, report: Report) -> llsd_arrays_Integers | None:
+    """Decode normals or UVs, (``count``, ``width``); surplus rows are ignored, and too few are left out."""
     rows = integer_rows(value.get(key), width)
     if rows is None or len(rows) == count:
         return rows
@@ -274,6 +277,7 @@ def block_of(faces: list[Face]) -> list[Any]:
 
 
 def _map_of(face: Face) -> dict[str, Any]:
+    """Return the LLSD map of a face."""
     if face.no_geometry or not len(face.triangles):
         return {"NoGeometry": True}
     values: dict[str, Any] = {

@@ -152,6 +152,7 @@ class _Reader:
             raise self.error("The data has too many values; it is damaged or hostile", offset=place)
 
     def value(self, depth: int) -> Any:
+        """Read one value of any kind."""
         start = self.position
         marker = self.take(1)[0]
         self.spend(start)
@@ -223,7 +224,7 @@ class _Reader:
         raise self.error("The data is cut off or damaged: a string does not end", offset=start)
 
     def _escaped(self, at: int) -> tuple[bytes, int]:
-        """Read a quoted string, as old servers write it, up to its closing quote; a backslash starts an escape."""
+        """Decode an escape from the offset after its backslash; return its byte and the offset after the escape."""
         letter = self.data[at : at + 1]
         if letter != b"x":
             return _ESCAPES.get(letter, letter), at + 1

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-from ...core.messages import Fix, Message, Text
+from ...core.messages import Message, Text
 from ...core.scene import Mesh, Node, PassThrough, Role, Scene, Skeleton
 from ...geometry.transforms import unmirrored
 from ...passes.join_meshes import EqualMeshes
@@ -120,6 +120,10 @@ def mesh_count(models: Sequence[Model]) -> int:
     return len(set(first_equal(models)))
 
 
+SCALE_CODES = {"negative-scale", "uneven-scale"}
+"""Codes of findings about scales that are not applied."""
+
+
 def findings_once(models: Sequence[Model], check: Callable[[Model], Iterable[Message]]) -> list[Message]:
     """Return the findings of all models; of models with the same content, findings with the same text only once.
 
@@ -132,12 +136,14 @@ def findings_once(models: Sequence[Model], check: Callable[[Model], Iterable[Mes
         texts.append({(finding.code, finding.message) for finding in own})
         known = texts[first] if first < number else ()
         found += [
-            finding for finding in own if (finding.code, finding.message) not in known or finding.fix is Fix.APPLY_SCALE
+            finding for finding in own if (finding.code, finding.message) not in known or finding.code in SCALE_CODES
         ]
     return list(dict.fromkeys(found))
 
 
 def _content(model: Model, meshes: EqualMeshes) -> Hashable:
+    """Return a key that is equal for models whose levels and shapes are equal."""
+
     def mesh_of(node: Node | None) -> int | None:
         return None if node is None or node.mesh is None else id(meshes.first(node.mesh))
 

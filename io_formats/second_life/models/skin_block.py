@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...core.messages import Report, Text, listed
+from ...core.messages import Report, Text, listed, of_kind
 from .llsd import as_real, sorted_map
 from .llsd_arrays import Reals, as_reals, singles
 
@@ -66,7 +66,7 @@ def skin_of(value: Any, report: Report) -> SkinBlock | None:
             report.loss("rig-left-out", _LEFT_OUT, Text("the bind matrix of no joint can be used"))
             return None
         template = "joints are left out whose bind matrix cannot be used: {}"
-        report.loss("joints-without-bind-matrix", template, listed(broken), item=Text("Rig"))
+        report.loss("joints-without-bind-matrix", template, listed(of_kind("bone", broken)), item=Text("Rig"))
         inverse_bind[~usable] = _IDENTITY
     block = SkinBlock(list(names), inverse_bind, bind_shape[0], usable=None if usable.all() else usable)
     _set_overrides(block, value, report)
@@ -74,6 +74,7 @@ def skin_of(value: Any, report: Report) -> SkinBlock | None:
 
 
 def _set_overrides(block: SkinBlock, value: dict[str, Any], report: Report) -> None:
+    """Decode the joint positions of a skin block, if it has usable ones, and what belongs to them."""
     if "alt_inverse_bind_matrix" not in value:
         return
     count = len(block.joint_names)

@@ -13,7 +13,7 @@ from pathlib import Path
 from xml.etree.ElementTree import Element
 
 from ...core.errors import FormatError, UnsupportedFormatError
-from ...core.messages import Report, Text, counted, joined, listed
+from ...core.messages import Named, Report, Text, counted, joined, listed
 from . import container
 from .container import LONGEST_NAME, Allowance, ContentStore, integer, name_of, parse_member, text_of, uuid_of
 from .document import Archive, Group, Linkset
@@ -277,7 +277,7 @@ class _Reader:
     def _skip(self, name: str, reason: Text) -> None:
         self._skipped_count += 1
         if len(self._skipped) < _MOST_NAMED:
-            self._skipped.append(Text("'{}' ({})", _readable(name), reason))
+            self._skipped.append(Text("'{}' ({})", Named("file", _readable(name)), reason))
 
     def _add(self, path: str, content: bytes) -> None:
         """Read a member."""
@@ -304,6 +304,7 @@ class _Reader:
             self._control = Control()
 
     def _add_region_part(self, path: str, folder: str, kind: str, content: bytes) -> None:
+        """Add a member in a folder of a region, by kind: its parcels, terrain, settings or objects."""
         name = _readable(path[len(folder) + len(kind) :])
         if kind == PARCELS:
             self._left_out.setdefault(folder, Counter())["parcel"] += 1

@@ -15,7 +15,7 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from ...core.errors import FormatError
-from ...core.messages import Report, Text, counted, listed
+from ...core.messages import Report, Text, counted, listed, of_kind
 from ...core.scene import Material
 from ...core.shading import Channel, Factor, ImageMap, Mapping, Opacity, Shading, Texture, Tint
 from ...encodings import jpeg2000
@@ -195,6 +195,7 @@ class Pictures:
         return self._known[uuid]
 
     def _examined(self, uuid: str) -> jpeg2000.Jpeg2000Info | None:
+        """Return the header of a picture; None, with the reason noted, if it is missing or must not be decoded."""
         content = self._assets.picture(uuid)
         if content is None:
             self._missing.append(uuid)
@@ -210,10 +211,8 @@ class Pictures:
 
     def report(self, report: Report) -> None:
         """Report the pictures that are left out."""
-        if self._missing:
-            number = counted(len(self._missing), "picture is", "pictures are")
-            template = "{} not in the archive; the faces have their colour alone: {}"
-            report.loss("missing-pictures", template, number, listed(self._missing))
+        template = "{} not in the archive; the faces have their colour alone: {}"
+        report.loss_of("missing-pictures", template, self._missing, "picture is", "pictures are")
         for reason, names in self._refused.items():
             number = counted(len(names), "picture")
             template = "{} left out; the faces have their colour alone: {}: {}"
@@ -267,11 +266,11 @@ class Looks:
         if maps:
             number = counted(maps, "map of normals or reflections", "maps of normals or reflections")
             report.loss("older-materials", "{} of materials not carried over", number)
-        if self._damaged:
-            number = counted(len(self._damaged), "material")
-            report.loss("damaged-materials", "{} missing or damaged: {}", number, listed(self._damaged))
+        damaged = of_kind("material", self._damaged)
+        report.loss_of("damaged-materials", "{} missing or damaged: {}", damaged, "material")
 
     def _add(self, look: TextureFace) -> str:
+        """Add a material for a look of faces; return its name, the first digits of the texture."""
         digits = look.texture[:8]
         number = self._numbers[digits] = self._numbers.get(digits, 0) + 1
         name = digits if number == 1 else f"{digits}_{number}"
@@ -283,6 +282,7 @@ class Looks:
         return name
 
     def _shading(self, look: TextureFace, texture: Texture | None) -> Shading:
+        """Return the shading of a face; a full bright one only emits its colour."""
         image = ImageMap(texture, is_color=True, mapping=mapping_of(look)) if texture is not None else None
         red, green, blue = srgb_to_linear(np.array([look.color], np.float32))[0, :3].tolist()
         tint = Tint((red, green, blue), image)
@@ -306,6 +306,7 @@ class Looks:
         return replace(shading, alpha=alpha, opacity=Opacity.DITHERED) if uses_picture or value < 1 else shading
 
     def _older_material(self, uuid: str) -> OlderMaterial:
+        """Return a material with normal and specular map, which is read once; an empty one if it is missing."""
         if uuid not in self._older:
             content = self._assets.material(uuid) if uuid != NULL_ID else None
             self._older[uuid] = OlderMaterial()

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.errors import FormatError
-from ...core.messages import Report, counted, listed
+from ...core.messages import Report, counted, of_kind
 from ...core.scene import Layer, Material, Mesh
 from ...core.shading import Factor, ImageMap, Mixture, Opacity, Shading, Tint
 from .container import parse_member, text_of, uuid_of
@@ -152,10 +152,8 @@ class Ground:
 
     def report(self, report: Report) -> None:
         """Report what is left out or replaced."""
-        if self._defaults:
-            number_of = counted(len(self._defaults), "texture")
-            template = "{} of the ground not in the archive, since viewers have their own; plain colours instead: {}"
-            report.loss("default-ground", template, number_of, listed(list(self._defaults)))
+        template = "{} of the ground not in the archive, since viewers have their own; plain colours instead: {}"
+        report.loss_of("default-ground", template, of_kind("image", self._defaults), "texture")
         template = "The ground of {} left out, with more than 2,048 m on a side: {}"
         report.loss_of("ground-left-out", template, self._too_large, "region")
         template = "The settings of {} are damaged; those of a new region are used: {}"
@@ -165,6 +163,7 @@ class Ground:
             report.change("invalid-heights", "{} not valid; 0 is used", number_of)
 
     def _read(self, group: Group) -> None:
+        """Read the settings and the heights of a region; heights beyond all limits become 0."""
         try:
             self._settings[id(group)] = settings_of(group.settings)
         except FormatError:

@@ -299,6 +299,7 @@ class PlacementBuilder:
     def _add_part(
         self, part: Part, parent: int, position: Vector, rotation: Quaternion, home: int, *, is_root: bool = False
     ) -> None:
+        """Add the node of a part, with its light, to the collection ``home``, or to that for invisible parts."""
         if part.kind == "tree":
             self._add_tree(part, parent, position, rotation, home)
             return

@@ -350,6 +350,7 @@ class ObjectReader:
         return Linkset(tuple(parts)) if parts else None
 
     def _part(self, element: Element, name: str, position: Vector | None, *, is_root: bool) -> Part | None:
+        """Return a part of an object from its element; None, with its name noted, if its position is unusable."""
         found = {child.tag: child for child in element}
         if position is None or not is_root:
             position = _vector(_texts(found.get("GroupPosition" if is_root else "OffsetPosition"), "XYZ"))

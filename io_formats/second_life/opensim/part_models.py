@@ -119,6 +119,7 @@ class PartModels:
         return self._sculpt(part)
 
     def _mesh(self, part: Part) -> _Source:
+        """Return the finest level of a part's mesh, whose conversion waits until it is needed."""
         content = self._assets.mesh(part.sculpt_asset)
         if content is None:
             raise FormatError("The mesh is not in the archive")

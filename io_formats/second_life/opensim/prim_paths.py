@@ -73,6 +73,7 @@ def path_of(parameters: PrimParameters) -> Path:
 
 
 def _line(parameters: PrimParameters) -> Path:
+    """Return the straight path of a prim, such as that of a box, along z from -0.5 to 0.5."""
     is_flexible = parameters.path == FLEXIBLE
     rows = max(_twist_rows(parameters, 0) + 2, parameters.split + 2)
     if is_flexible:
@@ -98,6 +99,7 @@ def _line(parameters: PrimParameters) -> Path:
 
 
 def _circle(parameters: PrimParameters) -> Path:
+    """Return the circular path of a prim, such as that of a torus, around x."""
     begin, end = parameters.path_begin, parameters.path_end
     steps = _circle_steps(parameters)
     between = np.arange(begin * steps // CUT_STEPS + 1, (end * steps - 1) // CUT_STEPS + 1)
@@ -139,6 +141,7 @@ def _circle_steps(parameters: PrimParameters) -> int:
 
 
 def _test(parameters: PrimParameters) -> Path:
+    """Return the path that the viewer calls *test*, with five rows."""
     position = np.linspace(0, 1, 5)
     tilt = pi * parameters.twist / 100 * position
     y = -0.5 * position * np.sin(tilt)

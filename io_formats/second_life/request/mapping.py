@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...core.errors import FormatError
-from ...core.messages import Message, Text, error, listed, warning
+from ...core.messages import Message, Named, Text, error, listed, warning
 from ...core.scene import Material, Scene
 from ...core.shading import Texture
 from ...disk.special_files import read_bytes
@@ -178,6 +178,7 @@ class _Looks:
         return self._faces[name]
 
     def _face(self, material: Material) -> RequestFace:
+        """Return the look of a face with this material."""
         texture = None
         if material.texture is not None:
             key: object = material.texture.path if material.texture.data is None else material.texture.data
@@ -192,7 +193,8 @@ class _Looks:
         return RequestFace(tuple(np.minimum((steps + 0.01) / 255, 1.0).tolist()), material.emission > FULL_BRIGHT)
 
     def _texture(self, texture: Texture) -> int | None:
-        name = texture.name or texture.path
+        """Return the index of a texture in the request; None, with a message, if its image cannot be sent."""
+        name = Named("image", texture.name or texture.path)
         data = texture.data
         if data is None:
             if not texture.path:

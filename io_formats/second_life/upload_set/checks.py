@@ -138,7 +138,7 @@ def _same_but_case(models: list[Model]) -> Iterator[Message]:
                 "material-names-differ-in-case",
                 "Materials whose names differ only in case get numbers in the files: {}; rename them, since the viewer "
                 "ignores case when it sorts faces",
-                listed(list(names)),
+                listed(of_kind("material", list(names))),
             )
 
 

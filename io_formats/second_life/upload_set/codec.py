@@ -117,6 +117,7 @@ class Collada:
             _add(own, "init_from", _address(image, self.textures[number]))
 
     def _add_effect(self, effects: Element, number: int, *, has_image: bool) -> None:
+        """Add the effect of a material: a Lambert shader with its image or colour."""
         material = self.materials[number]
         effect = _add(effects, "effect", id=self._effect_ids[number])
         profile = _add(effect, "profile_COMMON")
@@ -151,6 +152,7 @@ class Collada:
     def _add_instance(
         self, scene: Element, instance: Instance, node_id: str, geometry_id: str, roots: Sequence[Sequence[str]]
     ) -> None:
+        """Add the node of an instance, with the materials of its faces; ``roots`` are the root joints of each tree."""
         node = _add(scene, "node", id=f"{node_id}-node", name=instance.name, type="NODE")
         _add(node, "matrix", real_words(instance.matrix, 12), sid="transform")
         if instance.skin is not None:

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from ...core.glb_materials import GltfMaterial
-from ...core.messages import Text
+from ...core.messages import Named, Text
 from ...core.scene import FloatArray, IntArray, Scene
 from ...core.scene import Material as SceneMaterial
 from ...core.shading import Texture
@@ -313,8 +313,10 @@ class Materials:
         return self._image_of[key]
 
     def _new_image(self, texture: Texture, material: str) -> int | None:
+        """Add the image of a texture to the set and return its index; None, with a message, if it is left out."""
         report = self._scene.report
-        shown = Text("texture '{}' of material '{}'", texture.name or Path(texture.path).name, material)
+        name = Named("image", texture.name or Path(texture.path).name)
+        shown = Text("texture '{}' of material '{}'", name, Named("material", material))
         path: Path | None = None
         if texture.data is None:
             if not texture.path:

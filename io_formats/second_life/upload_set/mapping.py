@@ -163,11 +163,11 @@ def from_scene(scene: Scene, options: WriteOptions) -> UploadSet:
     ExportError
         Data that the files cannot hold; the message names the object and says what to do.
     """
-    return _SetBuilder(scene, options).document
+    return _SetBuilder(scene, options).build()
 
 
 class _SetBuilder:
-    """Build the set; the result is ``document``."""
+    """Map a scene to an upload set."""
 
     def __init__(self, scene: Scene, options: WriteOptions) -> None:
         self.scene = scene
@@ -176,6 +176,10 @@ class _SetBuilder:
         self.taken: set[str] = set()
         self.rigs: dict[int, list[Rig]] = {}
         """Bindings by index of the skeleton, in the order of the joint trees in each file."""
+
+    def build(self) -> UploadSet:
+        """Return the set, without files that have no instance."""
+        scene = self.scene
         files = [ColladaFile(suffix) for suffix in SUFFIXES]
         built: list[list[Instance | None]] = []
         models = models_of(scene)
@@ -189,9 +193,9 @@ class _SetBuilder:
             file.trees = trees
         files = [file for file in files if file.instances]
         all_rigs = [rig for rigs in self.rigs.values() for rig in rigs]
-        of_positions = [_position_boxes(rig, options.joint_positions) for rig in all_rigs]
-        boxes = dict.fromkeys(box for found in of_positions for box in (SKIN_WEIGHT, *found))
-        self.document = UploadSet(files, self.materials.materials, self.materials.images, list(boxes))
+        choice = self.options.joint_positions
+        boxes = dict.fromkeys(box for rig in all_rigs for box in (SKIN_WEIGHT, *_position_boxes(rig, choice)))
+        return UploadSet(files, self.materials.materials, self.materials.images, list(boxes))
 
     def _instances(self, model: Model) -> list[Instance | None]:
         """Return the four levels of a model, all with the same faces, and its physics."""

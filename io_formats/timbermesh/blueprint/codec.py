@@ -99,6 +99,7 @@ class Merger:
         return found
 
     def _apply_endings(self, found: dict[str, Any], upper: Members) -> None:
+        """Apply members such as ``Name#append`` to the member that they change, and remove them from ``found``."""
         names = [(name, ending) for name in upper if name in found and (ending := ending_of(name))]
         for wanted in _ENDINGS:
             for name in (name for name, ending in names if ending == wanted):

@@ -182,6 +182,7 @@ def colliders_of(node: Members, numbers: Numbers, location: str) -> Iterator[Col
 
 
 def _collider(kind: str, members: Members, numbers: Numbers, pointer: str, location: str) -> Collider:
+    """Return a collider of a kind; ``pointer`` leads to it in the file, and ``location`` names it in messages."""
     center = numbers.vector(members, "Center", location)
     if kind == "box":
         size = numbers.vector(members, "Size", location)

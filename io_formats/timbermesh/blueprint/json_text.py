@@ -181,6 +181,7 @@ class _Parser:
         return self._value_of(self.next(), depth)
 
     def _value_of(self, token: re.Match[bytes], depth: int) -> JsonValue:
+        """Return the value that starts with a token."""
         kind = token.lastindex
         self.number += 1
         if self.number > MOST_VALUES:
@@ -212,6 +213,7 @@ class _Parser:
         return JsonValue(content, start, self.offset)
 
     def _members(self, depth: int) -> dict[str, JsonMember]:
+        """Read the members of an object up to its closing brace."""
         found: dict[str, JsonMember] = {}
         token = self.next()
         while token[_MARK] != b"}":
@@ -402,6 +404,7 @@ class TextEdits:
         return offset if self.data[offset : offset + 1] == b"," else None
 
     def _remove(self, member: JsonMember) -> None:
+        """Remove a member with its comma, and with its line if nothing else is on it."""
         start, end = member.start, member.value.end
         comma = self._comma(member)
         if comma is not None:

@@ -131,6 +131,7 @@ class PlacementBuilder:
             self._part.nodes.append(placed)
 
     def _content(self, node: BlueprintNode) -> Content | None:
+        """Return what a node shows: its model, a marker if that is missing, or nothing."""
         if self._links is None:
             return None
         path = self._links.model(node.model, node.level) if node.model else None
@@ -143,6 +144,7 @@ class PlacementBuilder:
         return ModelUse(self._models[path])
 
     def _collection_of(self, node: BlueprintNode) -> int:
+        """Return the collection of a node by building state, stage and growth; -1 for the root."""
         if node.parent < 0:
             return -1
         name = _NAMES.get(node.state, node.state.value.capitalize())

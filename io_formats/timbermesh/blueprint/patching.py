@@ -162,6 +162,7 @@ class _Patcher:
 
     @staticmethod
     def _place(key: str) -> _Place:
+        """Split a node's key into the names of children, its path in the file, and the rest below these."""
         names = names_of(key)
         place = _Place([], [], names)
         while len(place.rest) > 1 and place.rest[0] == "Children":
@@ -231,6 +232,7 @@ class _Patcher:
         return True
 
     def _add_child(self, edit: NodeEdit, new: dict[tuple[str, ...], dict[str, New]]) -> None:
+        """Put the JSON of a new child into ``new``, by its parent's path: a copy, or a child with only a model."""
         parent = self.keys.get(edit.parent or "", edit.parent or "")
         if edit.parent in self.added and edit.parent not in self.keys:
             raise _Refusal("its parent is refused")
@@ -389,6 +391,7 @@ class _Patcher:
         self._merge_into(self._value(path), _at(self.expected, path), new)
 
     def _merge_into(self, value: JsonValue, expected: Any, new: Mapping[str, Any]) -> None:
+        """Set the values ``new`` in an object of the file; ``expected`` gets the result for verification."""
         if not isinstance(value.value, dict):
             raise _Refusal("its values in the file are not an object")
         missing = {key: inner for key, inner in new.items() if key not in value.members and inner != {}}
@@ -418,6 +421,7 @@ class _Patcher:
             self.text.remove(self._value(path), names)
 
     def _remove_child(self, edit: NodeEdit, found: dict[tuple[str, ...], list[str]]) -> None:
+        """Collect the name of a removed child in ``found``, by the path of its parent."""
         place = self._place(edit.key)
         if place.rest or not place.children:
             raise _Refusal("only children can be removed, no colliders and no points")

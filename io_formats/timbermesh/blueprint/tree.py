@@ -208,6 +208,7 @@ class TreeBuilder:
         return self.nodes
 
     def _expand(self, child: _Waiting) -> None:
+        """Add the node of a waiting child, with the blueprint that it nests."""
         pointer = self.nodes[child.parent].pointer + pointer_of(("Children", child.name))
         node = BlueprintNode(child.name.replace(NESTED, ""), pointer, child.parent, child.value, child.level)
         own = child.own
@@ -250,6 +251,7 @@ class TreeBuilder:
             node.level = Level(source, child.level, child.level.depth + 1)
 
     def _found(self, path: str, level: Level, *, is_modified: bool) -> BlueprintSource | None:
+        """Return a nested blueprint; None, with the problem noted, if it is missing, broken, or nests itself."""
         if self.find is None:
             return None
         try:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ...core.messages import Fix, Message, Report, Text, joined
+from ...core.messages import Message, Named, Report, Text, joined, of_kind
 from ..game_names import SLOT_KEYWORDS, MaterialNames, material_names, without_suffix
 from . import codec
 from .codec import GAME_DIMENSIONS, MOST_ANIMATED
@@ -30,7 +30,7 @@ def check_in_context(model: codec.Model, options: WriteOptions, path: Path | Non
     """
     meshes = [mesh for node in model.nodes for mesh in node.meshes]
     shown = {mesh.material for mesh in meshes if len(mesh.indices)}
-    names = dict.fromkeys(mesh.material for mesh in meshes)
+    names = dict.fromkeys(of_kind("material", (mesh.material for mesh in meshes)))
     if not any(name.strip() for name in names):
         return []
     known = material_names(options.game, path)
@@ -46,7 +46,7 @@ def check_in_context(model: codec.Model, options: WriteOptions, path: Path | Non
     return found.messages
 
 
-def _has_blender_name(name: str, report: Callable[..., None]) -> bool:
+def _has_blender_name(name: Named, report: Callable[..., None]) -> bool:
     """Report a name that Blender gave a material; return whether it is one."""
     plain, allowed = without_suffix(name), "use_blender_names"
     if plain == _DEFAULT_NAME:
@@ -54,19 +54,20 @@ def _has_blender_name(name: str, report: Callable[..., None]) -> bool:
         report("blender-default-name", text, allowed_by=allowed, file_name=name)
     elif plain != name:
         text = "Blender's number suffix makes the game fail; rename it to '{}', or turn on Strip .001"
-        fix = {"fix": Fix.STRIP_SUFFIX, "names": (name,), "new_name": plain}
-        report("blender-name-suffix", text, plain, allowed_by=allowed, file_name=name, **fix)
+        fix = {"is_fixable": True, "names": (name,), "new_name": plain}
+        report("blender-name-suffix", text, Named("material", plain), allowed_by=allowed, file_name=name, **fix)
     return plain != name or plain == _DEFAULT_NAME
 
 
-def _check_unknown(name: str, known: MaterialNames, report: Report, *, has_suggestion: bool) -> None:
+def _check_unknown(name: Named, known: MaterialNames, report: Report, *, has_suggestion: bool) -> None:
     """Warn about a name that is not known, unless the known names are incomplete and none is similar."""
     near = known.nearest(name) if has_suggestion else None
     if near is not None:
         template = "unknown material, perhaps '{}' is meant; the game does not load a model with unknown materials"
         if known.is_complete:
             template = "unknown material; nearest: '{}'. The game does not load a model with unknown materials"
-        report.warning("unknown-material", template, near, fix=Fix.RENAME_MATERIAL, names=(name,), new_name=near)
+        suggested = Named("material", near)
+        report.warning("unknown-material", template, suggested, is_fixable=True, names=(name,), new_name=near)
     elif known.is_complete:
         report.warning("unknown-material", "unknown material; the game does not load a model with unknown materials")
 
@@ -114,7 +115,7 @@ def _check_transform(report: Report, node: codec.Node) -> None:
 def _check_mesh(report: Report, node: codec.Node) -> None:
     _check_properties(report, node)
     for mesh in node.meshes:
-        part = report.about(Text("{}, material '{}'", report.item, mesh.material))
+        part = report.about(Text("{}, material '{}'", report.item, Named("material", mesh.material)))
         if len(mesh.indices) % 3:
             part.error("incomplete-triangles", "{} indices are not a multiple of 3", len(mesh.indices))
         elif not len(mesh.indices):
@@ -131,13 +132,14 @@ def _check_properties(report: Report, node: codec.Node) -> None:
     times = Counter(found.name for found in node.properties)
     for name in (name for name, number in times.items() if number > 1):
         template = "vertex property '{}' occurs {:,} times; the game takes the first"
-        report.warning("repeated-property", template, name, times[name])
+        report.warning("repeated-property", template, Named("layer", name), times[name])
     for name, needed in GAME_DIMENSIONS.items():
         found = node.find(name)
         if found is None:
             continue
         if len(found.data) < count * needed * 4:
-            report.error("property-size", "vertex property '{}' is shorter than its {:,} vertices", name, count)
+            template = "vertex property '{}' is shorter than its {:,} vertices"
+            report.error("property-size", template, Named("layer", name), count)
         elif found.scalar_type not in (
             codec.ScalarType.FLOAT32,
             codec.ScalarType.UNSPECIFIED,
@@ -146,7 +148,7 @@ def _check_properties(report: Report, node: codec.Node) -> None:
             0,
         ):
             template = "vertex property '{}' is not {} × float32; the game reads garbage"
-            report.error("property-type", template, name, needed)
+            report.error("property-type", template, Named("layer", name), needed)
         elif name == "position" and not np.isfinite(np.frombuffer(found.data, "<f4", count * 3)).all():
             report.error("nan-coordinates", "some vertices have NaN or infinite positions")
     if count and "position" not in times:
@@ -177,12 +179,12 @@ def _check_animations(report: Report, node: codec.Node) -> None:
         if not all(np.isfinite(rows).all() for rows in (animation.positions, animation.rotations, animation.scales)):
             part.error("nan-animation", "some frames hold NaN or infinite values")
     for moved in node.vertex_animations:
-        part = report.about(Text("{}, vertex animation '{}'", report.item, moved.name))
+        part = report.about(Text("{}, vertex animation '{}'", report.item, Named("animation", moved.name)))
         _check_vertex_animation(part, node, moved)
 
 
 def _of_animation(report: Report, name: str) -> Report:
-    return report.about(Text("{}, animation '{}'", report.item, name))
+    return report.about(Text("{}, animation '{}'", report.item, Named("animation", name)))
 
 
 def _check_vertex_animation(report: Report, node: codec.Node, animation: codec.VertexAnimation) -> None:

@@ -93,6 +93,7 @@ def unpack(data: bytes, inflated_limit: int | None = None) -> Unpacked:
 
 
 def _unpack_zlib(data: bytes, limit: int) -> Unpacked:
+    """Inflate a zlib stream; other headers, a wrong checksum and further bytes are reported."""
     content, rest = _inflate(data, 2, -15, limit)
     unpacked = Unpacked(content)
     if data[:2] != HEADER:

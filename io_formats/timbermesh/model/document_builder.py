@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.errors import ExportError
+from ...core.messages import Named
 from ...core.scene import Clip, Layer, Mesh, Node, Scene, TransformTrack, VertexTrack
 from ...encodings.quantization import from_unorm, linear_to_srgb, srgb_to_linear, to_unorm
 from ...geometry import normals as normal_repair
@@ -35,9 +36,13 @@ class ModelBuilder:
         self.splits: dict[int, tuple[Split, FloatArray, FloatArray]] = {}
         self.model = codec.Model(name=scene.source_name, compression=options.compression)
         self.moving = self.animated_points()
-        self.model.nodes = [self.node(index, node) for index, node in enumerate(scene.nodes)]
-        for clip in scene.clips:
+
+    def build(self) -> codec.Model:
+        """Return the model."""
+        self.model.nodes = [self.node(index, node) for index, node in enumerate(self.scene.nodes)]
+        for clip in self.scene.clips:
             self.clip(clip)
+        return self.model
 
     def animated_points(self) -> dict[int, int]:
         """Return, for each node with vertex animation, the smallest number of leading points that its clips move."""
@@ -49,6 +54,7 @@ class ModelBuilder:
         return moving
 
     def node(self, index: int, node: Node) -> codec.Node:
+        """Return the node of the file for a node of the scene."""
         w, x, y, z = node.rotation
         rotation = BLENDER_TO_FILE.quaternions_to_xyzw(np.asarray([(w, x, y, z)], np.float32))[0].tolist()
         mapped = codec.Node(
@@ -104,7 +110,8 @@ class ModelBuilder:
             scalar_type = next((kind for kind, dtype in codec.DTYPES.items() if kind and dtype == values.dtype), None)
             if scalar_type is None:
                 template = "the attribute '{}' has a type that the format does not support; left out"
-                self.scene.report.loss("unsupported-attribute-type", template, layer.name, item=node.name)
+                name = Named("layer", layer.name)
+                self.scene.report.loss("unsupported-attribute-type", template, name, item=node.name)
             else:
                 properties.append(codec.VertexProperty.of(layer.name, values, scalar_type))
         mapped.properties = properties
@@ -173,7 +180,8 @@ class ModelBuilder:
         if not clip.name:
             raise ExportError("An animation has no name; the game does not load such a file")
         if clip.frame_count < 1:
-            raise ExportError("Animation '{}' has no frames; the game does not load such a file", clip.name)
+            name = Named("animation", clip.name)
+            raise ExportError("Animation '{}' has no frames; the game does not load such a file", name)
         for transform in clip.transforms:
             if transform.skeleton is None:
                 self.model.nodes[transform.target].node_animations.append(_node_animation(clip, transform))

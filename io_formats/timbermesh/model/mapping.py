@@ -32,7 +32,7 @@ def from_scene(scene: Scene, options: WriteOptions) -> Model:
     ExportError
         Coordinates are NaN or infinite, or an animation has no name or no frames.
     """
-    return ModelBuilder(scene, options).model
+    return ModelBuilder(scene, options).build()
 
 
 def files_of(scene: Scene, options: WriteOptions) -> list[Scene]:

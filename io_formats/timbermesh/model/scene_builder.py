@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 import numpy.typing as npt
 
-from ...core.messages import Report, Text
+from ...core.messages import Named, Report, Text
 from ...core.scene import Clip, Layer, Mesh, Node, Scene, TransformTrack, VertexTrack
 from ...encodings.quantization import from_unorm, srgb_to_linear, to_unorm
 from ...geometry import normals as normal_repair
@@ -140,12 +140,11 @@ class _NodeBuilder:
             values = np.frombuffer(found.data, "<f4").reshape(count, dimension)
         if values is None or values.shape[1] != dimension:
             template = "its vertex property '{}' does not fit its {:,} vertices; left out"
-            self.report.loss("property-size", template, name, count)
+            self.report.loss("property-size", template, Named("layer", name), count)
             return None
         if values.dtype != np.float32:
-            self.report.change(
-                "property-type", "its vertex property '{}' is {}; read as float32", name, values.dtype.name
-            )
+            template = "its vertex property '{}' is {}; read as float32"
+            self.report.change("property-type", template, Named("layer", name), values.dtype.name)
             if name == "color" and values.dtype == np.uint8:
                 return from_unorm(values)
         with np.errstate(over="ignore"):
@@ -160,11 +159,11 @@ class _NodeBuilder:
             indices = submesh.indices
             if len(indices) % 3:
                 template = "submesh '{}' has {} indices, not a multiple of 3; left out"
-                self.report.loss("incomplete-triangles", template, submesh.material, len(indices))
+                self.report.loss("incomplete-triangles", template, Named("layer", submesh.material), len(indices))
                 continue
             if len(indices) and (int(indices.min()) < 0 or int(indices.max()) >= count):
                 template = "submesh '{}' refers to vertices that do not exist; left out"
-                self.report.loss("no-such-vertex", template, submesh.material)
+                self.report.loss("no-such-vertex", template, Named("layer", submesh.material))
                 continue
             runs.append(indices)
             of_run.append(materials.setdefault(submesh.material, len(materials)))
@@ -202,7 +201,8 @@ class _NodeBuilder:
         finite = np.isfinite(values)
         if finite.all():
             return values
-        self.report.change("nan-uv-coordinates", "its UV layer '{}' holds NaN or infinite values; replaced by 0", name)
+        template = "its UV layer '{}' holds NaN or infinite values; replaced by 0"
+        self.report.change("nan-uv-coordinates", template, Named("layer", name))
         return np.where(finite, values, np.float32(0))
 
     def custom_layers(self, count: int) -> list[Layer]:
@@ -211,13 +211,13 @@ class _NodeBuilder:
         times = Counter(found.name for found in self.node.properties)
         for name in (name for name, number in times.items() if number > 1):
             template = "vertex property '{}' occurs {:,} times; only the first is kept, as in the game"
-            self.report.loss("repeated-property", template, name, times[name])
+            self.report.loss("repeated-property", template, Named("layer", name), times[name])
         first = {found.name: found for found in reversed(self.node.properties)}
         for found in (first[name] for name in times if name not in GAME_DIMENSIONS):
             values = found.values(count)
             if values is None:
                 template = "its vertex property '{}' does not fit its {:,} vertices; left out"
-                self.report.loss("property-size", template, found.name, count)
+                self.report.loss("property-size", template, Named("layer", found.name), count)
             else:
                 layers.append(Layer(found.name, values))
         return layers
@@ -251,16 +251,17 @@ class _ClipBuilder:
         names = Counter(clip.name for clip in self.scene.clips)
         for name in sorted(name for name, count in names.items() if count > 1):
             template = "Animation '{}' has different lengths or rates on some nodes; imported as separate clips"
-            self.scene.report.change("clip-of-different-lengths", template, name)
+            self.scene.report.change("clip-of-different-lengths", template, Named("animation", name))
 
     def clip(self, animation: _Animation, frames: int) -> Clip:
         name, fps = animation.name, animation.framerate
         return self.clips.setdefault((name, fps, frames), Clip(name or "Unnamed", fps, frames))
 
     def transform_track(self, index: int, animation: codec.NodeAnimation, report: Report) -> TransformTrack:
+        """Return the track of a node; frames without a usable value are at rest."""
         if not animation.present.all():
             template = "animation '{}' has frames without position, rotation or scale; the game does not load it"
-            report.change("incomplete-frames", template, animation.name)
+            report.change("incomplete-frames", template, Named("animation", animation.name))
         rest = self.scene.nodes[index]
         present = animation.present
         translation = FILE_TO_BLENDER.vectors(animation.positions)
@@ -279,10 +280,10 @@ class _ClipBuilder:
             values[~(finite & present[:, column])] = default
         if not all_finite:
             template = "animation '{}' holds NaN or infinite values; replaced by the rest pose"
-            report.change("nan-animation", template, animation.name)
+            report.change("nan-animation", template, Named("animation", animation.name))
         if odd and present[:, 1].all():
             template = "animation '{}' has {} rotations that are not unit quaternions; normalised"
-            report.change("not-unit-rotation", template, animation.name, odd)
+            report.change("not-unit-rotation", template, Named("animation", animation.name), odd)
         return TransformTrack(index, translation, continuous_rotations(rotation), scale)
 
     def vertex_track(self, index: int, animation: codec.VertexAnimation, report: Report) -> VertexTrack | None:
@@ -291,19 +292,20 @@ class _ClipBuilder:
         count = animation.animated_vertex_count
         if mesh is None or not 0 < count <= len(mesh.points):
             template = "vertex animation '{}' moves {} vertices, which do not exist; left out"
-            report.loss("no-such-vertex", template, animation.name, count)
+            report.loss("no-such-vertex", template, Named("animation", animation.name), count)
             return None
         self.track_bytes_left -= len(animation.frames) * mesh.points.nbytes
         if self.track_bytes_left < 0:
             template = "vertex animation '{}' has {:,} frames of {:,} vertices, more than fit in memory; left out"
-            report.loss("clip-too-large", template, animation.name, len(animation.frames), len(mesh.points))
+            name = Named("animation", animation.name)
+            report.loss("clip-too-large", template, name, len(animation.frames), len(mesh.points))
             return None
         offsets = np.empty((len(animation.frames), count, 3), np.float32)
         for frame, found in zip(offsets, animation.frames, strict=True):
             values = _values_of(found, "offset", count * 3)
             if values is None:
                 template = "vertex animation '{}' has a frame without its {} offsets; left out"
-                report.loss("incomplete-frames", template, animation.name, count)
+                report.loss("incomplete-frames", template, Named("animation", animation.name), count)
                 return None
             frame[:] = values.reshape(count, 3)
         rest = mesh.points[:count]
@@ -312,7 +314,7 @@ class _ClipBuilder:
         finite = np.isfinite(points).all(axis=2, keepdims=True)
         if not finite.all():
             template = "vertex animation '{}' has NaN or infinite coordinates; those vertices do not move"
-            report.change("nan-animation", template, animation.name)
+            report.change("nan-animation", template, Named("animation", animation.name))
             points = np.where(finite, points, rest)
         track = VertexTrack(index, points)
         stored = [_values_of(found, "rotation", count * 4) for found in animation.frames]
@@ -323,12 +325,13 @@ class _ClipBuilder:
             track.tangents = FILE_TO_BLENDER.vectors(rotated_xyzw(rotations, (0, 0, -1)))
         else:
             template = "vertex animation '{}' has a frame without its {} rotations; ignored"
-            report.loss("incomplete-frames", template, animation.name, count)
+            report.loss("incomplete-frames", template, Named("animation", animation.name), count)
         return track
 
 
 def _usable(animation: _Animation, frames: int, seen: set[str], report: Report) -> bool:
-    name, framerate = animation.name, animation.framerate
+    """Return whether an animation can be imported, and add its name to ``seen``; report the reason otherwise."""
+    name, framerate = Named("animation", animation.name), animation.framerate
     if name in seen:
         template = "a second animation '{}' is left out; the game does not load such a file"
         report.loss("repeated-animation", template, name)

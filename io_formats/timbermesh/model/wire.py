@@ -172,6 +172,7 @@ def _protobuf_without_compiled_part() -> tuple[Any, ...]:
 
 
 def _file_descriptor(descriptor_pb2: Any) -> Any:
+    """Return the schema as the description of a protobuf file."""
     described = descriptor_pb2.FileDescriptorProto(name="meshferry/timbermesh.proto", package=_PACKAGE, syntax="proto3")
     field_class = descriptor_pb2.FieldDescriptorProto
     for message_name, fields in _SCHEMA.items():
@@ -429,6 +430,7 @@ def encode_varints(values: npt.NDArray[np.int32]) -> bytes:
 
 
 def _encode_block(values: npt.NDArray[np.int32]) -> bytes:
+    """Encode integers as varints, one after the other, without a loop over the values."""
     unsigned = values.astype(np.uint32)
     highest = int(unsigned.max(initial=0))
     width = max(1, (highest.bit_length() + 6) // 7)

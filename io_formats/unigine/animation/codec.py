@@ -72,6 +72,7 @@ def encode_animation(document: AnimationFile) -> bytes:
 
 
 def _quantized(document: AnimationFile, magic: bytes) -> list[bytes]:
+    """Return the parts of an an10 file."""
     if not isinstance(document.frames, frames.DeltaFrames):
         raise ExportError("an an10 needs frames of the delta kind")
     return [
@@ -87,6 +88,7 @@ def _quantized(document: AnimationFile, magic: bytes) -> list[bytes]:
 
 
 def _flagged(document: AnimationFile, magic: bytes) -> list[bytes]:
+    """Return the parts of a file with flagged frames and its own bind transforms."""
     stored = _flagged_frames(document)
     return [
         values.encode_integer(len(document.bones)),
@@ -99,6 +101,7 @@ def _flagged(document: AnimationFile, magic: bytes) -> list[bytes]:
 
 
 def _referring(document: AnimationFile, magic: bytes) -> list[bytes]:
+    """Return the parts of a file that refers to a skeleton file."""
     stored = _flagged_frames(document)
     return [
         len(document.bones).to_bytes(4, "little"),
@@ -126,20 +129,7 @@ markers."""
 
 
 def read(data: bytes, *, inflated_limit: int | None = None) -> AnimationFile:
-    """Decode an animation file of an10 to an13.
-
-    Parameters
-    ----------
-    data:
-        The file.
-    inflated_limit:
-        Not used: nothing in these files is compressed.
-
-    Raises
-    ------
-    FormatError
-        The data breaks the format.
-    """
+    """Decode an animation file of an10 to an13, which is not compressed; see :meth:`.FileFormat.read`."""
     stream = ByteStream(data)
     magic = bytes(stream.take(4, "the magic"))
     version = magic.decode("ascii", "replace")

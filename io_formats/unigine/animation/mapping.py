@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import ExportError
-from ...core.messages import Message, Report, Text, counted, listed
+from ...core.messages import Message, Named, Report, Text, counted, listed, of_kind
 from ...core.scene import Clip, Joint, Scene, Skeleton
 from ...passes.clips import clip_parts
 from .. import space
@@ -25,7 +25,8 @@ def check(document: AnimationFile) -> list[Message]:
     """Return errors for an animation that cannot be played and warnings for suspicious data."""
     found = Report()
     check_bones(document.bones, found)
-    report = found.about(Text("Animation '{}'", document.name) if document.name else Text("The animation"))
+    named = Text("Animation '{}'", Named("animation", document.name))
+    report = found.about(named if document.name else Text("The animation"))
     if not document.bones:
         report.error("no-bones", "it has no bones, so it moves nothing")
     frame_count = document.frames.frame_count if document.frames else 0
@@ -37,7 +38,7 @@ def check(document: AnimationFile) -> list[Message]:
     twice = [document.bones[index].name for index, times in Counter(animated.tolist()).items() if times > 1]
     if twice:
         number = counted(len(twice), "bone is", "bones are")
-        report.warning("bone-animated-twice", "{} animated twice: {}", number, listed(twice))
+        report.warning("bone-animated-twice", "{} animated twice: {}", number, listed(of_kind("bone", twice)))
     if document.version in SKELETON_VERSIONS:
         if document.fps <= 0:
             report.error("invalid-frame-rate", "its frame rate is {}, so it never plays", document.fps)
@@ -134,10 +135,10 @@ def from_scene(scene: Scene, options: WriteOptions) -> AnimationFile:
             scene.report.change("no-bind-pose", template, skeleton.name)
         if clip.has_own_rate:
             template = "Animation '{}' has {:g} frames a second, which {} cannot store; an13 can"
-            scene.report.loss("frame-rate-left-out", template, clip.name, clip.fps, version)
+            scene.report.loss("frame-rate-left-out", template, Named("animation", clip.name), clip.fps, version)
         if clip.root_motion:
             template = "Animation '{}' has root motion, which {} cannot store; an13 can"
-            scene.report.loss("root-motion-left-out", template, clip.name, version)
+            scene.report.loss("root-motion-left-out", template, Named("animation", clip.name), version)
     if version == "an10":
         document.name = clip.name
         document.bounds = space.empty_bounds()
@@ -151,12 +152,12 @@ def _whole_rate(clip: Clip, report: Report) -> int:
     """Return a clip's frame rate, rounded to an integer."""
     if not math.isfinite(clip.fps) or clip.fps <= 0:
         template = "Animation '{}' has no frame rate; written with {} frames a second"
-        report.change("no-frame-rate", template, clip.name, DEFAULT_RATE)
+        report.change("no-frame-rate", template, Named("animation", clip.name), DEFAULT_RATE)
         return DEFAULT_RATE
     rate = min(max(1, round(clip.fps)), _HIGHEST_RATE)
     if rate != clip.fps:
         template = "Animation '{}' has {:g} frames a second; rounded to {}, since the file holds whole numbers"
-        report.change("frame-rate-rounded", template, clip.name, clip.fps, rate)
+        report.change("frame-rate-rounded", template, Named("animation", clip.name), clip.fps, rate)
     return rate
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ...core.messages import Message, Report, Text, counted, listed
+from ...core.messages import Message, Named, Report, Text, counted, listed, of_kind
 from ...geometry.vertices import repeats_corners
 from ..bones import check_bones
 from ..project.guids import RUNTIMES
@@ -40,7 +40,7 @@ def check(document: MeshFile) -> list[Message]:
     check_bones(document.bones, report)
     _check_common(document, report)
     for surface in document.surfaces:
-        _check_surface(document, surface, report.about(Text("Surface '{}'", surface.name)))
+        _check_surface(document, surface, report.about(Text("Surface '{}'", Named("layer", surface.name))))
     return report.messages
 
 
@@ -63,11 +63,12 @@ def _check_common(document: MeshFile, report: Report) -> None:
     empty = [surface.name for surface in document.surfaces if not len(surface.c_indices)]
     if empty:
         number = counted(len(empty), "surface has", "surfaces have")
-        report.warning("no-triangles", "{} no triangles: {}", number, listed(empty))
+        report.warning("no-triangles", "{} no triangles: {}", number, listed(of_kind("layer", empty)))
     bare = [surface.name for surface in document.surfaces if surface.uv0 is None and len(surface.c_indices)]
     if bare:
         number = counted(len(bare), "surface has", "surfaces have")
-        report.warning("no-uv-map", "{} no first UV map, which textures and normal maps need: {}", number, listed(bare))
+        template = "{} no first UV map, which textures and normal maps need: {}"
+        report.warning("no-uv-map", template, number, listed(of_kind("layer", bare)))
     flat = {surface.name: int(np.count_nonzero(repeats_corners(surface.c_indices))) for surface in document.surfaces}
     if any(flat.values()):
         number = counted(sum(flat.values()), "triangle has", "triangles have")

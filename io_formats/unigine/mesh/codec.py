@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.errors import ExportError, UnsupportedFormatError
-from ...core.messages import Report, Text
+from ...core.messages import Named, Report, Text
 from ...core.scene import AnyArray
 from ...encodings.byte_reader import ByteStream
 from .. import values as unigine_values
@@ -100,7 +100,7 @@ def _read_soup(stream: ByteStream, document: MeshFile) -> None:
             raise stream.error("The file is damaged: {:,} vertices are not triangles", vertices, offset=start)
         soup = SoupSurface(name, stream.array(np.float32, (vertices, _SOUP_VERTEX), "the vertices"))
         document.soup.append(soup)
-        stream.item = Text("surface '{}'", soup_name(soup))
+        stream.item = Text("surface '{}'", Named("layer", soup_name(soup)))
         if not np.isfinite(soup.vertices[:, :3]).all():
             raise stream.error("The position of a vertex is NaN or infinite", offset=start + 4)
 
@@ -262,7 +262,8 @@ def _name_and_lightmap(surface: Surface, version: str) -> list[Part]:
         return [name]
     lightmap = (surface.lightmap_channel, surface.lightmap_resolution)
     if not all(0 <= value <= 255 for value in lightmap):
-        raise ExportError("Surface '{}': the lightmap settings {} are not bytes", surface.name, lightmap)
+        title = Named("layer", surface.name)
+        raise ExportError("Surface '{}': the lightmap settings {} are not bytes", title, lightmap)
     return [name, bytes(lightmap)]
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.errors import ExportError, FormatError
-from ...core.messages import Report, Text, counted, listed
+from ...core.messages import Named, Report, Text, counted, listed, of_kind
 from ...core.scene import AnyArray, FloatArray
 from ...encodings.byte_reader import ByteStream
 from ...encodings.records import record_starts
@@ -172,7 +172,7 @@ class Tally:
         for code, found in self._found.items():
             if found:
                 number = counted(sum(count for _, count in found), *_KINDS[code])
-                report.change(code, "{}: {}", number, listed(list(dict(found))))
+                report.change(code, "{}: {}", number, listed(of_kind("layer", dict(found))))
 
 
 def check_names(names: Iterable[str], report: Callable[..., None]) -> None:
@@ -180,7 +180,7 @@ def check_names(names: Iterable[str], report: Callable[..., None]) -> None:
     double = [name for name, times in Counter(names).items() if times > 1]
     if double:
         number = counted(len(double), "surface name is", "surface names are")
-        report("repeated-surface-name", "{} used twice: {}", number, listed(double))
+        report("repeated-surface-name", "{} used twice: {}", number, listed(of_kind("layer", double)))
 
 
 def boxes_disagree(stored: FloatArray, points: FloatArray) -> bool:
@@ -420,12 +420,13 @@ def check_version(document: MeshFile) -> None:
     if version == SINGLE_TARGET_VERSION:
         for surface in document.surfaces:
             if len(surface.targets) > 1:
-                raise ExportError("Surface '{}': {} holds no morph targets; choose ms13 or ms14", surface.name, version)
+                template = "Surface '{}': {} holds no morph targets; choose ms13 or ms14"
+                raise ExportError(template, Named("layer", surface.name), version)
 
 
 def check_written_surface(surface: Surface, bones: int) -> None:
     """Raise ExportError for arrays that do not fit together, which the reader would reject."""
-    label = Text("Surface '{}'", surface.name)
+    label = Text("Surface '{}'", Named("layer", surface.name))
     vertices, triangle_vertices = pool_sizes(surface)
     problem = broken_arrays(surface)
     if problem:

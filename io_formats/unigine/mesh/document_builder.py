@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ...core import scene as sc
 from ...core.errors import ExportError
-from ...core.messages import Report, counted, listed
+from ...core.messages import Report, counted, listed, of_kind
 from ...core.scene import AnyArray, FloatArray, IntArray, Layer, Mesh, Node, Scene, ShapeKey
 from ...encodings.quantization import color_bytes
 from ...geometry import normals as normal_repair
@@ -311,11 +311,15 @@ class MeshBuilder:
         self.held_keys: set[str] = set()
         self.report = self.scene.report.about(self.node.name)
         self.vertices = TriangleVertices(self.mesh, scene.tolerance, self.report)
+
+    def build(self) -> doc.MeshFile:
+        """Return the document."""
         if self.version == SOUP_VERSION:
             self.soup()
         else:
             self.surfaces()
         self.clips()
+        return self.document
 
     def slots(self) -> list[tuple[sc.Surface, slice, sc.AnyArray, sc.AnyArray]]:
         """Return each slot's surface and slice of corners, and the points and vertices of all corners.
@@ -344,7 +348,7 @@ class MeshBuilder:
             number = counted(
                 len(unused), "material slot without triangles was", "material slots without triangles were"
             )
-            self.report.loss("empty-slots", "{} left out: {}", number, listed(unused))
+            self.report.loss("empty-slots", "{} left out: {}", number, listed(of_kind("material", unused)))
         return found
 
     def surface_name(self, surface: sc.Surface) -> str:
@@ -407,7 +411,7 @@ class MeshBuilder:
             self.report.loss("unused-layers", template, listed(layers))
         keys = [key.name for key in mesh.shape_keys if key.name not in self.held_keys]
         text = "{} nothing, left out: {}"
-        self.report.loss_of("empty-shape-keys", text, keys, "shape key moves", "shape keys move")
+        self.report.loss_of("empty-shape-keys", text, of_kind("layer", keys), "shape key moves", "shape keys move")
         loose = count_loose(mesh.corner_point, len(mesh.points))
         if loose:
             number = counted(loose, "vertex belongs", "vertices belong")
@@ -461,7 +465,7 @@ class MeshBuilder:
             return
         if not self.embeds:
             template = "{} not in the mesh file: {}. Write .anim files for them"
-            names = [clip.name for clip in clips]
+            names = of_kind("animation", (clip.name for clip in clips))
             self.report.loss_of("animations-left-out", template, names, "animation is", "animations are")
             return
         for clip in clips:

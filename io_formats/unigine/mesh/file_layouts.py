@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...core.errors import FormatError
-from ...core.messages import Text
+from ...core.messages import Named, Text
 from ...core.scene import AnyArray
 from ...encodings import lz4_block
 from ...encodings.byte_reader import ByteStream
@@ -43,10 +43,10 @@ def read_stream(stream: ByteStream, document: MeshFile, tally: Tally) -> None:
     stream.expect(magic, "the version after the headers")
     document.transforms = read_transforms(stream, document.bones)
     for name in names:
-        stream.item = Text("animation '{}'", name)
+        stream.item = Text("animation '{}'", Named("animation", name))
         document.animations.append(EmbeddedAnimation(name, read_embedded_frames(stream, len(document.bones))))
     for surface in document.surfaces:
-        stream.item = Text("surface '{}'", surface.name)
+        stream.item = Text("surface '{}'", Named("layer", surface.name))
         _read_body(stream, surface, version, len(document.bones))
         mesh_document.check_read_surface(stream, surface, tally, short_tangents=version == SHORT_TANGENT_VERSION)
     stream.item = ""
@@ -56,7 +56,7 @@ def read_stream(stream: ByteStream, document: MeshFile, tally: Tally) -> None:
 def _read_header(stream: ByteStream, version: str, number: int) -> Surface:
     stream.item = Text("surface {}", number)
     name = values.read_string(stream, "the name")
-    stream.item = Text("surface '{}'", name)
+    stream.item = Text("surface '{}'", Named("layer", name))
     channel, resolution = mesh_document.read_lightmap(stream, version)
     bounds = stream.array(np.float32, 10, "the bounds")
     surface = Surface(name, bounds, lightmap_channel=channel, lightmap_resolution=resolution)
@@ -161,7 +161,7 @@ def read_blocks(stream: ByteStream, document: MeshFile, tally: Tally, inflated_l
     document.surfaces = [outline.surface for outline in outlines]
     offsets = []
     for outline in outlines:
-        stream.item = Text("surface '{}'", outline.surface.name)
+        stream.item = Text("surface '{}'", Named("layer", outline.surface.name))
         offsets.append(stream.position)
         content = blocks.geometry(outline)
         _read_geometry(content, outline, document, tally)
@@ -169,7 +169,7 @@ def read_blocks(stream: ByteStream, document: MeshFile, tally: Tally, inflated_l
     stream.expect(magic, "the version after the geometry")
     if document.version != SEPARATE_SKELETON_VERSION:
         for outline in outlines:
-            stream.item = Text("surface '{}'", outline.surface.name)
+            stream.item = Text("surface '{}'", Named("layer", outline.surface.name))
             outline.surface.collision = bytes(blocks.collision(outline))
         stream.item = ""
         stream.expect(magic, "the version after the collision data")
@@ -217,9 +217,10 @@ def _read_skeleton(stream: ByteStream, document: MeshFile) -> None:
 
 
 def _read_outline(stream: ByteStream, version: str, number: int) -> _Outline:
+    """Read the header of a surface, with the counts of its geometry, which follows after all headers."""
     stream.item = Text("surface {}", number)
     name = values.read_string(stream, "the name")
-    stream.item = Text("surface '{}'", name)
+    stream.item = Text("surface '{}'", Named("layer", name))
     channel, resolution = mesh_document.read_lightmap(stream, version)
     start = stream.position
     c_count = values.read_count(stream, "corners")
@@ -242,7 +243,7 @@ def _read_outline(stream: ByteStream, version: str, number: int) -> _Outline:
 def _read_geometry(content: bytearray | memoryview, outline: _Outline, document: MeshFile, tally: Tally) -> None:
     """Read the content of a geometry block into its surface (section 6.3)."""
     surface = outline.surface
-    stream = ByteStream(content, item=Text("surface '{}', in its geometry", surface.name))
+    stream = ByteStream(content, item=Text("surface '{}', in its geometry", Named("layer", surface.name)))
     for target, count in zip(surface.targets, outline.vertices, strict=True):
         target.positions = mesh_document.read_positions(stream, count)
         target.tangents = mesh_document.read_tangents(

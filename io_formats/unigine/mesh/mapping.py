@@ -94,7 +94,7 @@ def to_scene(document: MeshFile, name: str, options: ReadOptions) -> Scene:
     The scene has one node with all surfaces, or one for each level of detail (``use_lod_objects``). Layers of triangle
     vertices share one index. Repairs are reported in ``scene.warnings``.
     """
-    return SceneBuilder(document, name, options).scene
+    return SceneBuilder(document, name, options).build()
 
 
 def from_scene(scene: Scene, options: WriteOptions) -> MeshFile:
@@ -107,7 +107,7 @@ def from_scene(scene: Scene, options: WriteOptions) -> MeshFile:
     ExportError
         Data that the version, or any file, cannot hold; the message says what to do.
     """
-    return MeshBuilder(scene, options).document
+    return MeshBuilder(scene, options).build()
 
 
 def facts(document: MeshFile) -> dict[str, Any]:

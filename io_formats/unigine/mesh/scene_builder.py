@@ -34,23 +34,26 @@ class SceneBuilder:
     """Map a mesh file to a scene and collect warnings."""
 
     def __init__(self, document: doc.MeshFile, name: str, options: ReadOptions) -> None:
+        self.options = options
         self.document = document
         self.has_sign_byte = document.version == SHORT_TANGENT_VERSION
         self.scene = sc.Scene(name, warnings=[text for text in document.warnings if text.code != "not-unit-tangents"])
         self.report = self.scene.report
+
+    def build(self) -> sc.Scene:
+        """Return the scene, with the levels of detail and the front that the options choose."""
+        document, chosen = self.document, self.options
         mesh = _soup_mesh(document.soup, self.report) if document.version == SOUP_VERSION else self.mesh()
-        node = sc.Node(name, mesh=mesh)
-        if options.use_surface_name and mesh.surfaces:
-            node.name = lods.without_level(mesh.surfaces[0].name) or name
+        node = sc.Node(self.scene.name, mesh=mesh)
+        if chosen.use_surface_name and mesh.surfaces:
+            node.name = lods.without_level(mesh.surfaces[0].name) or node.name
         self.scene.nodes.append(node)
         if document.bones:
             self.skeleton(node)
         for animation in document.animations:
-            self.clip(animation, options.assumed_frame_rate)
-        if options.use_lod_objects:
-            self.scene = lods.separate(self.scene)
-        if options.use_turn:
-            self.scene = rotate_180(self.scene)
+            self.clip(animation, chosen.assumed_frame_rate)
+        scene = lods.separate(self.scene) if chosen.use_lod_objects else self.scene
+        return rotate_180(scene) if chosen.use_turn else scene
 
     def skeleton(self, node: sc.Node) -> None:
         """Map the bone table to the scene's only skeleton."""

@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 import numpy as np
 
 from ...core import shading as neutral
-from ...core.messages import Message, Report, Text, counted, listed
+from ...core.messages import Message, Named, Report, Text, counted, listed, of_kind
 from ...core.scene import Material
 from ...core.shading import Channel, Color, Extension, Factor, ImageMap, Opacity, Projection, Shading, Texture, Tint
 from ...encodings.quantization import srgb_to_linear
@@ -238,10 +238,11 @@ def not_shown_warnings(materials: Sequence[ShownMaterial]) -> list[Message]:
         for word in shown.not_shown:
             owners.setdefault(word, []).append(shown.material.name)
     report = Report()
-    for word, names in owners.items():
+    for word, owned in owners.items():
+        names = of_kind("material", owned)
         if word == _GRAPH_COLORS:
             template = "{} without the colours of their graph: {}"
-            report.loss("graph-colours-left-out", template, counted(len(names), "material"), listed(names, 5))
+            report.loss_of("graph-colours-left-out", template, names, "material", most=5)
         else:
             number, template = counted(len(names), "material"), "{} shown without {}: {}"
             report.loss("material-setting-left-out", template, number, Text(word), listed(names, 5))
@@ -323,7 +324,7 @@ class _Shader:
             if not found.engine_name:
                 self.missing[slot] = use.reference
             elif found.engine_name not in _ENGINE_COLORS and slot != "normal":
-                self.not_shown.append(Text("texture '{}' of the engine", found.engine_name))
+                self.not_shown.append(Text("texture '{}' of the engine", Named("image", found.engine_name)))
             return None, found
         texture = self.load(found)
         own = slot if slot in ("emission", "ambient_occlusion") else ""
@@ -352,7 +353,7 @@ class _Shader:
         """Return the shading, from the slots and states of ``mesh_base`` or of a graph."""
         slot = "diffuse" if self.is_specular else "albedo"
         if not self.is_graph and self.material.base not in _PBR_BASES:
-            self.not_shown.append(Text("base material '{}'", self.material.base or "unknown"))
+            self.not_shown.append(Text("base material '{}'", Named("material", self.material.base or "unknown")))
             slot = slot if slot in self.slots or "diffuse" not in self.slots else "diffuse"
             red, green, blue, alpha = self.base_color(slot)
             mode = self.opacity() if self.may_be_graph else Opacity.OPAQUE
@@ -429,6 +430,7 @@ class _Shader:
         return self.state("opacity_map") == "1"
 
     def normal(self) -> neutral.NormalMap | None:
+        """Return the normal map of the material; None without an image that Blender can show."""
         image, found = self.texture("normal")
         if image is None or found is None:
             return None
@@ -467,6 +469,7 @@ class _Shader:
         return Opacity.ADD if self.option("blend_dest") in _DESTINATIONS_THAT_ADD else Opacity.BLEND
 
     def alpha(self, slot: str, alpha: float, mode: Opacity) -> Factor:
+        """Return the alpha of the material, whose image is in ``slot`` unless its graph or normal map holds it."""
         if mode is Opacity.OPAQUE or self.option("blend_src") in _SOURCES_WITHOUT_ALPHA:
             return Factor(1.0)
         value = min(max(alpha * self.number("transparent", 1.0), 0.0), 1.0)

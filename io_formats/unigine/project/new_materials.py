@@ -14,7 +14,7 @@ from xml.sax.saxutils import escape, quoteattr
 import numpy as np
 
 from ...core import shading as neutral
-from ...core.messages import Report, Text, joined
+from ...core.messages import Named, Report, Text, joined
 from ...core.scene import Material, plain_shading
 from ...core.shading import Channel, Color, Extension, Factor, ImageMap, NormalMap, Opacity, Projection, Shading, Tint
 from ...encodings.quantization import linear_to_srgb
@@ -90,7 +90,8 @@ def material_assets(materials: Sequence[Material], version: str, taken: set[str]
             continue
         name = free_name(material.name, _EXTENSION, taken)
         shading = material.shading or _known_shading(material)
-        values = _Values(shading, textures, (major, minor), report.about(Text("Material '{}'", material.name)))
+        about = report.about(Text("Material '{}'", Named("material", material.name)))
+        values = _Values(shading, textures, (major, minor), about)
         made.append(NewAsset(name, AssetKind.MATERIAL, partial(_encode, name, version, values)))
         names[material.name] = name
     textures.report_sizes(report)
@@ -196,7 +197,7 @@ class _Values:
             if image is None or name in changed or can_be_made(copy_recipe(image.texture)):
                 continue
             text = "its texture '{}' cannot be written as PNG without Blender, so that its factor alone is"
-            self.report.loss("texture-not-written", text, image.texture.name)
+            self.report.loss("texture-not-written", text, Named("image", image.texture.name))
             changed[name] = None if isinstance(part, NormalMap) else replace(part, image=None)
         return replace(shading, **changed)
 
@@ -231,7 +232,7 @@ class _Values:
 
     def _check_mapping(self, image: ImageMap) -> None:
         if image.mapping != self.mapping:
-            self._other_mappings.append(Text("'{}'", image.texture.name))
+            self._other_mappings.append(Text("'{}'", Named("image", image.texture.name)))
 
     # -- slots ----------------------------------------------------------------------------------
 
@@ -239,6 +240,7 @@ class _Values:
         return self.shading.metallic, self.shading.roughness, self.shading.specular
 
     def _set_options(self) -> None:
+        """Set the options for both sides and for transparency."""
         shading = self.shading
         if shading.is_two_sided:
             self.options["two_sided"] = "1"

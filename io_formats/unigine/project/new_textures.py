@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.errors import FormatError
-from ...core.messages import Report, counted, listed
+from ...core.messages import Named, Report, counted, listed, of_kind
 from ...core.shading import Channel, Pixels, Texture
 from ...disk.file_names import cautious_key, file_name
 from ...encodings import image_files
@@ -117,7 +117,7 @@ def _pixels(recipe: Recipe) -> Pixels:
 
 def _read(texture: Texture) -> Pixels:
     if texture.pixels is None:
-        raise FormatError("The pixels of the image '{}' are not known", texture.name)
+        raise FormatError("The pixels of the image '{}' are not known", Named("image", texture.name))
     return texture.pixels()
 
 
@@ -224,7 +224,8 @@ class NewTextures:
         odd = [one.name for one in textures if any(side & (side - 1) for side in (one.width, one.height))]
         if odd:
             template = "The editor scales {}, whose sizes are not powers of two: {}"
-            report.note("texture-size", template, counted(len(odd), "texture"), listed(odd, _MOST_NAMES))
+            names = listed(of_kind("image", odd), _MOST_NAMES)
+            report.note("texture-size", template, counted(len(odd), "texture"), names)
 
     def _settings(self, image: _Image) -> tuple[Parameter, ...]:
         """Return the import settings of a texture, in the order in which the editor writes them."""

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from xml.etree.ElementTree import Element
 
-from ...core.messages import Message, Report
+from ...core.messages import Message, Named, Report
 from ...disk.rooted_files import MOST_FILES, RootedFiles, path_key, plain_path
 from ...encodings.xml_files import parse_xml
 from ...passes.lods import without_level
@@ -126,6 +126,7 @@ class Project:
         return self._find_guid(plain) if is_guid(plain) else self._find_path(plain)
 
     def _find_guid(self, guid: str) -> Found:
+        """Return the file of a GUID: its runtime, its asset, or the source of a missing runtime."""
         index = self._guids
         if guid in index.runtimes:
             return Found(index.runtimes[guid], Rule.RUNTIME)
@@ -151,6 +152,7 @@ class Project:
         return meta.primary.guid if meta.primary is not None else meta.guid
 
     def _find_path(self, reference: str) -> Found:
+        """Return the file of a path: at the path itself, in a container, above the project, or by its name alone."""
         path = path_in_project(reference)
         found = self.files.find(path)
         if found is not None:
@@ -245,7 +247,7 @@ class Project:
         found = self.find(reference)
         report = Report()
         if found.path is None:
-            report.loss("missing-library", "library of materials '{}' is missing", reference.strip())
+            report.loss("missing-library", "library of materials '{}' is missing", Named("material", reference.strip()))
         elif problem := self._materials.add_library(found.path):
             report.loss("unreadable-file", "{}", problem)
         return next(iter(report.messages), None)

@@ -16,7 +16,7 @@ from typing import Any
 from xml.etree.ElementTree import Element
 
 from ...core.errors import FormatError
-from ...core.messages import Message, Report, Text
+from ...core.messages import Message, Named, Report, Text
 from ...disk.rooted_files import RootedFiles
 from ...encodings.xml_files import parse_xml
 from .guids import GuidIndex, plain_reference
@@ -365,6 +365,7 @@ class MaterialLibrary:
 
     @cached_property
     def _by_name(self) -> dict[str, str | None]:
+        """The GUID or name of the material with each name, ignoring case; None if several materials have it."""
         found: dict[str, set[str]] = {}
         by_guid, by_name = self._entries
         for entry in {*by_guid.values(), *by_name.values()}:
@@ -412,7 +413,7 @@ class MaterialLibrary:
         material = copy.deepcopy(found) if found else ProjectMaterial("", base=base_name(base) or base or None)
         material.name, material.guid, material.file = entry.name, entry.guid, entry.path
         material.rule = MaterialRule.USER if found else MaterialRule.USER_WITHOUT_PARENT
-        report = Report(material.problems, Text("material '{}'", entry.name))
+        report = Report(material.problems, Text("material '{}'", Named("material", entry.name)))
         for reference in missing:
             report.loss("missing-parent", "its parent {} is missing", reference)
         _apply(element, material)
@@ -470,7 +471,7 @@ def _apply_expression(name: str, text: str, material: ProjectMaterial) -> None:
     """Set a parameter to the numbers of a constant expression; report an expression that is not constant."""
     constant = _VECTOR.match(text)
     if constant is None:
-        report = Report(material.problems, Text("material '{}'", material.name))
+        report = Report(material.problems, Text("material '{}'", Named("material", material.name)))
         report.loss("expression-not-used", "parameter '{}' is an expression; not used", name)
         return
     numbers = (constant[1] or constant[2]).replace("f", "").replace(",", " ")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...core.messages import Message, Report, Text, counted, listed
+from ...core.messages import Message, Report, Text, counted, listed, of_kind
 from ...core.scene import Material
 from ...projects import Projects
 from .guids import GUID_TABLE, plain_reference
@@ -58,6 +58,7 @@ class ProjectMaterials:
         return self._names[plain]
 
     def _add(self, reference: str, surface: str) -> str:
+        """Add the material of a reference, or one that stands for a missing material; return its name in the scene."""
         found = self.project.material(reference)
         if found is None:
             name = self._free(surface or reference)
@@ -91,10 +92,8 @@ class ProjectMaterials:
         }
         report = Report()
         template = "{} missing in the project: {}"
-        if names := list(self._missing):
-            report.loss("missing-material", template, counted(len(names), "material"), listed(names, MOST_NAMES))
-        if names := list(textures.values()):
-            report.loss("missing-texture", template, counted(len(names), "texture"), listed(names, MOST_NAMES))
+        report.loss_of("missing-material", template, of_kind("material", self._missing), "material", most=MOST_NAMES)
+        report.loss_of("missing-texture", template, of_kind("image", textures.values()), "texture", most=MOST_NAMES)
         if report.messages:
             self.project.report_causes([GUID_TABLE, *self._needed], report)
         return report.messages
@@ -158,5 +157,6 @@ def complete_materials(
     report = Report()
     for path, names in lost.items():
         template = "{} not found in the project '{}': {}"
-        report.loss("missing-material", template, counted(len(names), "material"), path, listed(names, MOST_NAMES))
+        some = listed(of_kind("material", names), MOST_NAMES)
+        report.loss("missing-material", template, counted(len(names), "material"), path, some)
     return made, report.messages

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ...core.errors import FormatError
 from ...core.format import OutputFile
-from ...core.messages import Message, Report, Text, counted, joined
+from ...core.messages import Message, Named, Report, Text, counted, joined
 from ...encodings.xml_files import parse_xml
 from ..mesh.document import MeshFile, Surface, Target
 from ..project import new_assets
@@ -200,7 +200,7 @@ def _whole(element: Element, name: str) -> int:
     except ValueError:
         value = -1
     if not 0 <= value < 1 << 31:
-        raise FormatError("attribute '{}' of '{}' is not a number", name, element.tag)
+        raise FormatError("attribute '{}' of '{}' is not a number", Named("layer", name), element.tag)
     return value
 
 
@@ -214,15 +214,16 @@ def _indices(element: Element | None, points: int) -> np.ndarray[tuple[int], np.
 
 
 def _range(element: Element, indices: int) -> tuple[str, int, int]:
-    begin, end = _whole(element, "begin"), _whole(element, "end")
+    begin, end, name = _whole(element, "begin"), _whole(element, "end"), Named("layer", element.get("name", ""))
     if not begin <= end <= indices or (end - begin) % 3:
-        raise FormatError("surface '{}' has invalid triangles {:,} to {:,}", element.get("name", ""), begin, end)
-    return element.get("name", ""), begin, end
+        raise FormatError("surface '{}' has invalid triangles {:,} to {:,}", name, begin, end)
+    return name, begin, end
 
 
 def _inline_surface(
     name: str, indices: np.ndarray[tuple[int], np.dtype[np.int64]], arrays: dict[int, Numbers]
 ) -> Surface:
+    """Return a surface whose corners are rows of ``arrays``, which are given by their byte offset in a vertex."""
     used, corners = np.unique(indices, return_inverse=True)
     rows = {offset: values[used] for offset, values in arrays.items()}
     uvs = rows.get(16)

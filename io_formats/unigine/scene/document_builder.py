@@ -158,6 +158,7 @@ class NodeBuilder:
         return made
 
     def _surfaces(self, node: PlacedNode, model: WrittenModel, use: ModelUse) -> tuple[SurfaceSetting, ...]:
+        """Return the settings of all surfaces of a model; a level is visible until the next coarser one starts."""
         waiting: dict[str, list[SlotUse]] = {}
         for slot in use.slots:
             waiting.setdefault(printable(slot.name), []).append(slot)
@@ -333,7 +334,7 @@ class SetBuilder:
         mesh = scene.nodes[0].mesh
         is_skinned = scene.nodes[0].skeleton is not None
         options = mesh_format.WriteOptions(mesh_version=self._mesh_version(mesh, is_skinned=is_skinned))
-        document = mesh_document_builder.MeshBuilder(scene, options).document
+        document = mesh_document_builder.MeshBuilder(scene, options).build()
         names = _slot_materials(mesh, scene.nodes[0].name) if mesh is not None else {}
         surfaces = []
         for surface in document.surfaces:

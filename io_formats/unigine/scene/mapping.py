@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ...core.errors import FormatError
-from ...core.messages import Kind, Message, Report, Text, Unresolved, counted, distinct, listed
+from ...core.messages import Kind, Message, Named, Report, Text, Unresolved, counted, distinct, listed
 from ...core.placement import (
     Camera,
     Content,
@@ -280,6 +280,7 @@ class PlacementBuilder:
         return self._found[reference]
 
     def _part_use(self, node: SceneNode, reference: str) -> PartUse | None:
+        """Return the part for a node file, which is read once; None, with the problem noted, if it cannot be shown."""
         found = self._find(reference)
         if found is None:
             self.unresolved.add(Problem.NODE, reference)
@@ -304,6 +305,7 @@ class PlacementBuilder:
         return PartUse(index)
 
     def _model_use(self, node: SceneNode, geometries: Mapping[str, SceneNode]) -> ModelUse | None:
+        """Return the use of the model that a node shows; nodes with equal surfaces share one."""
         if "cluster_file_id" in node.values and node.instances is None:
             self.unresolved.add(Problem.CLUSTER, node.name)
             return None
@@ -358,7 +360,7 @@ class PlacementBuilder:
         reference = node.values.get("anim_name", "")
         found = self._find(reference) if reference else None
         if reference and (found is None or found.is_source):
-            self.unresolved.add(Problem.ANIMATION, f"{node.name} ({reference})")
+            self.unresolved.add(Problem.ANIMATION, Named("animation", f"{node.name} ({reference})"))
             return None
         return found
 

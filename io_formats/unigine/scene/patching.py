@@ -111,6 +111,7 @@ class _Finder:
         return self.found
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
+        """Handle a start tag: remember where nodes, their surfaces and transforms, and ids are in the text."""
         path, start = self.path, self.parser.CurrentByteIndex
         above = path[-1] if path else None
         entry: NodeSpan | str | tuple[str, int] = name
@@ -134,6 +135,7 @@ class _Finder:
         path.append(entry)
 
     def _end(self, name: str) -> None:
+        """Handle an end tag: complete the byte range of what started with it."""
         entry = self.path.pop()
         if isinstance(entry, str):
             return

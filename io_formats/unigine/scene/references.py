@@ -14,7 +14,7 @@ import numpy as np
 
 from ...core.addon_files import SourceObject
 from ...core.errors import ExportError, FormatError
-from ...core.messages import Message
+from ...core.messages import Message, Named
 from ...core.recognition import signature_text
 from ...core.scene import Layer, Material, Matrix4, Mesh, Node, Scene, Surface
 from ...geometry.normals import unit
@@ -142,7 +142,8 @@ def _add_animation(scene: Scene, file: LinkedFile) -> None:
         other = UNIGINE_ANIMATION.to_scene(UNIGINE_ANIMATION.read(file.read()), name)
         scene.warnings += adopt_clips(scene, other)
     except (FormatError, ExportError) as problem:
-        scene.report.loss("unreadable-animation", "Its animation '{}' cannot be used: {}", file.path, problem)
+        name = Named("animation", file.path)
+        scene.report.loss("unreadable-animation", "Its animation '{}' cannot be used: {}", name, problem)
 
 
 _NO_MATERIAL = "surface_0"

@@ -89,20 +89,7 @@ _MODES = 3
 
 
 def read(data: bytes, *, inflated_limit: int | None = None) -> SkeletonFile:
-    """Decode a skeleton file of sn10.
-
-    Parameters
-    ----------
-    data:
-        The file.
-    inflated_limit:
-        Not used: nothing in these files is compressed.
-
-    Raises
-    ------
-    FormatError
-        The data breaks the format.
-    """
+    """Decode a skeleton file of sn10, which is not compressed; see :meth:`.FileFormat.read`."""
     stream = ByteStream(data)
     stream.expect(b"sn10", "the magic")
     document = SkeletonFile()
@@ -135,6 +122,7 @@ def _read_count(stream: ByteStream, size: int, what: str) -> int:
 
 
 def _read_profiles(stream: ByteStream, what: str) -> list[Profile]:
+    """Read named lists of numbers; ``what`` names the kind in messages."""
     profiles = []
     for number in range(_read_count(stream, 8, what)):
         name = unigine_values.read_long_string(stream, Text("the name of {} {}", Text(what), number))

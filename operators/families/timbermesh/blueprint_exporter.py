@@ -56,7 +56,7 @@ class ExportBlueprint(PatchesImported, ExportScene):
         own = self.own_file(context)
         if own is None:
             text = Text("Choose an object of an imported blueprint; new blueprints are not written")
-        elif self.patched(context) is not None:
+        elif self.is_chosen(own[0]):
             text = Text("Only the changes go into this file. Another name writes a copy with the changes")
         else:
             text = Text("Writes a copy of {} with the changes", own[0].path)
@@ -72,6 +72,7 @@ class ExportBlueprint(PatchesImported, ExportScene):
                 raise ExportError(
                     "The active object does not belong to an imported blueprint; new blueprints are not written"
                 )
-            target = None if self.patched(context) is not None else Path(self.target_path(path))
-            return (yield from patch_steps(self, context, own[1], is_agreed=True, target=target))
+            record, collection = own
+            target = record.path if self.is_chosen(record) else Path(self.target_path(path))
+            return (yield from patch_steps(self, context, collection, is_agreed=True, target=target))
         return conclude(self, messages, [], "Exported")

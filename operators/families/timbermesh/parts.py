@@ -189,6 +189,7 @@ def is_origin(obj: bpy.types.Object) -> bool:
 
 
 def _object_part(tops: Sequence[bpy.types.Object], *, is_moved: bool) -> Part:
+    """Return the part of an object and all objects below it; ``is_moved`` moves it to its mark or origin."""
     top = tops[0]
     if is_child(top):
         return _placed_part(tops)

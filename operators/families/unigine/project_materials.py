@@ -15,7 +15,7 @@ from ....blender_data.mesh_data import surfaces
 from ....blender_data.names import name_in_file
 from ....blender_data.steps import Steps, scaled
 from ....io_formats.core.errors import MeshferryError
-from ....io_formats.core.messages import Report, Text, counted, listed
+from ....io_formats.core.messages import Report, Text, counted, of_kind
 from ....io_formats.projects import Projects
 from ....io_formats.unigine.mesh.format import UNIGINE_MESH
 from ....io_formats.unigine.options import PROJECT_FOLDER
@@ -182,9 +182,8 @@ class MATERIAL_OT_meshferry_find_textures(LongWork, bpy.types.Operator):
             finder.report_textures()
             left = [reference for material in materials for reference in missing_textures(material)]
             parts = [counted(before - len(left), "texture"), Text("{} completed", counted(completed, "material"))]
-            if left:
-                count = counted(len(left), "texture")
-                Report(warnings).loss("textures-still-missing", "{} still missing: {}", count, listed(left, 5))
+            text, missing = "{} still missing: {}", of_kind("image", left)
+            Report(warnings).loss_of("textures-still-missing", text, missing, "texture", most=5)
             messages.warn(name, warnings)
         return conclude(self, messages, parts, "Found")
 

@@ -12,7 +12,7 @@ import pytest
 from meshferry.io_formats import api
 from meshferry.io_formats.core import scene as sc
 from meshferry.io_formats.core.errors import ExportError
-from meshferry.io_formats.core.messages import Elements, Fix, Kind, Message
+from meshferry.io_formats.core.messages import Elements, Kind, Message
 from meshferry.io_formats.second_life.asset.format import SECOND_LIFE_MESH
 from meshferry.io_formats.second_life.asset.rules import check_models, check_scene, degenerate_triangles
 from meshferry.io_formats.second_life.avatar import joints
@@ -291,7 +291,7 @@ def test_objects_without_uvs_are_named_with_a_fix() -> None:
     scene = crate()
     of(scene).uvs = []
     (found,) = check_scene(scene)
-    assert (found.item, found.fix, found.names) == ("Object 'crate'", Fix.ADD_UV_MAP, ("crate",))
+    assert (found.item, found.is_fixable, found.names) == ("Object 'crate'", True, ("crate",))
 
 
 def test_levels_and_shapes_without_a_model() -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from game_folders import COLLECTIONS, MACOS, WINDOWS, blueprint, make_game, make_mod
 from meshferry.io_formats.core.errors import FormatError
-from meshferry.io_formats.core.messages import Fix, Message, Report
+from meshferry.io_formats.core.messages import Message, Report
 from meshferry.io_formats.timbermesh.game_files import find_archive, find_example_models
 from meshferry.io_formats.timbermesh.game_names import FACTIONS, game_collections, material_names, mod_collections
 from meshferry.io_formats.timbermesh.model import codec
@@ -154,15 +154,15 @@ def test_unknown_names_are_reported_with_the_nearest(tmp_path: Path) -> None:
     known = [path.rpartition("/")[2] for paths in COLLECTIONS.values() for path in paths]
     assert checked([*known, "", "  "], game) == []
     found = checked(["BaseWood_Bron.Folktails", "windows.ironteeth", "Zq"], game)
-    assert [(one.item, one.fix, one.names, one.new_name) for one in found] == [
+    assert [(one.item, one.is_fixable, one.names, one.new_name) for one in found] == [
         (
             "Material 'BaseWood_Bron.Folktails'",
-            Fix.RENAME_MATERIAL,
+            True,
             ("BaseWood_Bron.Folktails",),
             "BaseWood_Brown.Folktails",
         ),
-        ("Material 'windows.ironteeth'", Fix.RENAME_MATERIAL, ("windows.ironteeth",), "Windows.IronTeeth"),
-        ("Material 'Zq'", None, (), ""),
+        ("Material 'windows.ironteeth'", True, ("windows.ironteeth",), "Windows.IronTeeth"),
+        ("Material 'Zq'", False, (), ""),
     ]
     assert "unknown material; nearest: 'BaseWood_Brown.Folktails'" in found[0].message
     assert all("the game does not load a model with unknown materials" in one.message.lower() for one in found)
@@ -198,8 +198,8 @@ def test_many_and_long_unknown_names_take_no_time(tmp_path: Path) -> None:
     game = make_game(tmp_path, {"Large": [f"Material_{number}" for number in range(300)]})
     found = checked(["M" * 100_000, *(f"Materiel_{number}" for number in range(300))], game)
     assert len(found) == 301
-    assert found[0].fix is None
-    assert sum(one.fix is not None for one in found) == 19
+    assert not found[0].is_fixable
+    assert sum(one.is_fixable for one in found) == 19
 
 
 def test_a_mod_adds_names(tmp_path: Path) -> None:
