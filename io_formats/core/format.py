@@ -339,5 +339,5 @@ class Family:
     folders: tuple[Option, ...] = ()
     """Folders that the preferences hold, besides those that are options of formats."""
     body_shapes: Callable[[], Any] | None = field(default=None, repr=False)
-    """Import the module that shapes the figures of the target; None if it has no figures with sliders. Its functions
-    are those of ``second_life.avatar.armature_sliders``."""
+    """Import the module that shapes the figures of the target; None if it has no figures with sliders. The
+    only one is ``armature_sliders``, whose public functions are the interface."""

@@ -340,7 +340,7 @@ class Materials:
             template = "The {} has {} × {} pixels; the viewer scales it down to {} × {} at most"
             values = (shown, texture.width, texture.height, MOST_PIXELS, MOST_PIXELS)
             report.change("texture-scaled-down", template, *values)
-        own = texture.name if path is None else path.name
+        own = str(texture.name if path is None else path.name)
         name = texture_name(own, extension) if self._is_copied else own
         self.images.append(Image(name, path, texture.data or b"", is_copied=self._is_copied))
         return len(self.images) - 1
