@@ -62,8 +62,8 @@ class ClipChoice:
         names = [self.new_names.get(clip.name, clip.name) for clip in scene.clips]
         for clip, name in zip(scene.clips, names, strict=True):
             if name != clip.name and names.count(name) > 1:
-                template, found = "--rename-clip '{}={}': there is another animation '{}'", Named("animation", name)
-                raise MeshferryError(template, Named("animation", clip.name), name, found)
+                template = "--rename-clip '{}={}': there is another animation '{}'"
+                raise MeshferryError(template, Named("animation", clip.name), name, Named("animation", name))
         for clip, name in zip(scene.clips, names, strict=True):
             if clip.name in self.new_names:
                 self._renamed.add(clip.name)

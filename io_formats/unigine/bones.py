@@ -116,8 +116,8 @@ def report_oddities(bones: Sequence[Bone], transforms: FloatArray, report: Repor
     lengths = np.linalg.norm(transforms[:, 3:7].astype(np.float64), axis=1)
     bent = [bones[place].name for place in np.flatnonzero(np.abs(lengths - 1) > _UNIT_TOLERANCE).tolist()]
     text = "{} not of unit length: {}"
-    nouns = "bone has a bind rotation", "bones have bind rotations"
-    report.change_of("not-unit-rotation", text, of_kind("bone", bent), *nouns)
+    found = of_kind("bone", bent)
+    report.change_of("not-unit-rotation", text, found, "bone has a bind rotation", "bones have bind rotations")
 
 
 def check_bones(bones: list[Bone], report: Report) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.errors import ExportError
-from ..core.messages import Named, Report, Text, of_kind
+from ..core.messages import Named, Report, Text, counted, listed, of_kind
 from ..core.scene import AnyArray, Clip, FloatArray, Joint, Skeleton, TransformTrack
 from .bones import from_skeleton
 from .frames import ROTATION_BIT, SCALE_BITS, TRANSLATION_BITS, UNIT, DeltaFrames, FlaggedFrames
@@ -62,8 +62,9 @@ def to_tracks(
     rotation, odd = _unit(_dequantized(frames.rotation))
     if odd.any():
         bent = [joints[indices[place]].name for place in np.flatnonzero(odd).tolist()]
-        nouns = "animated bone has rotations", "animated bones have rotations"
-        report.change_of("not-unit-rotation", "{} not of unit length, normalised: {}", of_kind("bone", bent), *nouns)
+        number = counted(len(bent), "animated bone has rotations", "animated bones have rotations")
+        names = listed(of_kind("bone", bent))
+        report.change("not-unit-rotation", "{} not of unit length, normalised: {}", number, names)
     translation, rotation, scale = (
         _by_bone(values) for values in (translations(frames), rotation[..., _WXYZ], scales(frames))
     )

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ...core.capabilities import length_refusal
 from ...core.errors import ExportError
-from ...core.messages import Named, Text, counted, of_kind
+from ...core.messages import Named, Text, counted, listed, of_kind
 from ...core.options import Options
 from ...core.scene import Clip, Keys, KeyTrack, Playback, Scene, Skeleton
 from ...passes.clips import DEFAULT_RATE, clip_parts, values_at, with_frames
@@ -175,9 +175,9 @@ def _drop_unknown_joints(document: SecondLifeAnimation, scene: Scene) -> None:
     names = [name for joint in document.joints if not avatar_joints.is_animatable(name := decode_text(joint.name))]
     if names:
         document.joints = [joint for joint in document.joints if decode_text(joint.name) not in names]
-        nouns = "joint of the imported file is", "joints of the imported file are"
+        number = counted(len(names), "joint of the imported file is", "joints of the imported file are")
         template = "{} not in the avatar and left out: {}"
-        scene.report.loss_of("unknown-joints-left-out", template, of_kind("bone", names), *nouns)
+        scene.report.loss("unknown-joints-left-out", template, number, listed(of_kind("bone", names)))
 
 
 def _drop_constraints(document: SecondLifeAnimation, scene: Scene) -> None:

@@ -315,8 +315,8 @@ class Materials:
     def _new_image(self, texture: Texture, material: str) -> int | None:
         """Add the image of a texture to the set and return its index; None, with a message, if it is left out."""
         report = self._scene.report
-        name = Named("image", texture.name or Path(texture.path).name)
-        shown = Text("texture '{}' of material '{}'", name, Named("material", material))
+        title = Named("image", texture.name or Path(texture.path).name)
+        shown = Text("texture '{}' of material '{}'", title, Named("material", material))
         path: Path | None = None
         if texture.data is None:
             if not texture.path:

@@ -182,8 +182,8 @@ class MATERIAL_OT_meshferry_find_textures(LongWork, bpy.types.Operator):
             finder.report_textures()
             left = [reference for material in materials for reference in missing_textures(material)]
             parts = [counted(before - len(left), "texture"), Text("{} completed", counted(completed, "material"))]
-            text, missing = "{} still missing: {}", of_kind("image", left)
-            Report(warnings).loss_of("textures-still-missing", text, missing, "texture", most=5)
+            missing = of_kind("image", left)
+            Report(warnings).loss_of("textures-still-missing", "{} still missing: {}", missing, "texture", most=5)
             messages.warn(name, warnings)
         return conclude(self, messages, parts, "Found")
 
