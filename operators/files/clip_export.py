@@ -9,7 +9,6 @@ import bpy
 from bpy.props import BoolProperty, CollectionProperty, EnumProperty, IntProperty, StringProperty
 
 from ...blender_data.armature_modifiers import armature_of
-from ...blender_data.export_options import CLIPS, HIDDEN
 from ...blender_data.exporting import object_selection
 from ...blender_data.exporting.joint_sampling import actions_of_armatures, clips_by_armature
 from ...blender_data.exporting.object_selection import label_of, select_armatures
@@ -112,12 +111,12 @@ class ExportClips(ExportFiles):
 
     def armatures(self, context: bpy.types.Context, source: Any) -> list[Any]:
         """Return the armatures of an ``exporter.Source``."""
-        return select_armatures(context, source, use_hidden=bool(getattr(self, HIDDEN.name)))
+        return select_armatures(context, source, use_hidden=self.use_hidden)
 
     def draw_files(self, context: bpy.types.Context) -> None:
         """Draw the names of the files, and the list of actions to export."""
         super().draw_files(context)
-        if getattr(self, CLIPS.name) != "ACTIONS" or not self.listed_actions:
+        if self.clips != "ACTIONS" or not self.listed_actions:
             return
         body = section_body(self.layout, f"{self.panel_prefix}_export_actions", "Actions")
         if body is not None:

@@ -9,7 +9,6 @@ from bpy.props import BoolProperty, EnumProperty, StringProperty
 from bpy_extras.io_utils import ExportHelper
 
 from ...blender_data import file_records
-from ...blender_data.export_options import HIDDEN
 from ...blender_data.exporting import object_selection
 from ...blender_data.exporting.object_selection import automatic_source, has_surface, select, source_objects
 from ...blender_data.names import name_in_file
@@ -168,7 +167,7 @@ class ExportDialog(LongWork, ExportHelper):
     def mesh_count(self, context: bpy.types.Context, source: Any) -> int:
         """Return the number of meshes that are exported, without coarser levels of detail."""
         can = self.format.capabilities
-        use_hidden = bool(getattr(self, HIDDEN.name))
+        use_hidden = self.use_hidden
         chosen = set(select(context, source, use_hidden=use_hidden, with_empties=can.node_hierarchy))
         return sum(has_surface(obj) and obj.meshferry.lod_of not in chosen for obj in chosen)
 

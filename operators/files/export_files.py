@@ -8,7 +8,6 @@ import bpy
 from bpy.props import BoolProperty, EnumProperty, StringProperty
 
 from ...blender_data.armature_modifiers import MESHABLE
-from ...blender_data.export_options import HIDDEN, INSTANCES
 from ...blender_data.exporting.object_selection import select
 from ...blender_data.names import name_in_file
 from ...blender_data.steps import Steps
@@ -171,8 +170,8 @@ def object_names(owner: Any, context: bpy.types.Context, source: Any) -> list[st
     ExportError
         There is no mesh.
     """
-    chosen = select(context, source, use_hidden=bool(getattr(owner, HIDDEN.name)), with_empties=False)
-    shown = [obj for obj in chosen if obj.type in MESHABLE or getattr(owner, INSTANCES.name)]
+    chosen = select(context, source, use_hidden=owner.use_hidden, with_empties=False)
+    shown = [obj for obj in chosen if obj.type in MESHABLE or owner.use_instances]
     exported = set(shown)
     finest = [obj for obj in shown if obj.meshferry.lod_of not in exported]
     if not finest:

@@ -5,14 +5,7 @@ from typing import Any
 
 import bpy
 
-from ....blender_data.export_options import (
-    LOW_RATIO,
-    LOWEST_RATIO,
-    MEDIUM_RATIO,
-    MISSING_LEVELS,
-    MODIFIERS,
-    PHYSICS_SHAPE,
-)
+from ....blender_data.export_options import PHYSICS_SHAPE
 from ....blender_data.exporting.models.generated_parts import shape_of
 from ....blender_data.exporting.models.model_objects import ModelObjects
 from ....blender_data.exporting.reading.material_reading import used_materials
@@ -61,7 +54,7 @@ ANIMATION = "Animation"
 """Title of the section that needs any armature."""
 
 SHAPE_LABELS = {choice.key: choice.label for choice in PHYSICS_SHAPE.choices}
-RATIOS = {LEVELS[1]: MEDIUM_RATIO.name, LEVELS[2]: LOW_RATIO.name, LEVELS[3]: LOWEST_RATIO.name}
+RATIOS = {LEVELS[1]: "medium_ratio", LEVELS[2]: "low_ratio", LEVELS[3]: "lowest_ratio"}
 
 
 @sidebar_panel("SECOND_LIFE_PT_sidebar", "Second Life", is_wanted, parent="", category="Second Life")
@@ -124,7 +117,7 @@ def draw_model(layout: Any, context: bpy.types.Context, models: Sequence[ModelOb
 
 def draw_faces(layout: Any, context: bpy.types.Context, finest: Any, options: Any) -> None:
     """Draw the number in Second Life of the face of each material."""
-    use_modifiers = options is None or getattr(options, MODIFIERS.name)
+    use_modifiers = options is None or options.use_modifiers
     slots = used_materials(context, finest, use_modifiers=use_modifiers)
     column = layout.column(align=True)
     for name, part, number in faces_of_slots(slots, finest.name):
@@ -196,7 +189,7 @@ def draw_level(layout: Any, finest: Any, key: str, label: str, items: list[Any],
     picked = row.row(align=True)
     # If the property has an object that was not accepted as the level, the user deleted the object.
     picked.alert = getattr(finest.meshferry, PICKERS[key]) is not None
-    makes = options is None or getattr(options, MISSING_LEVELS.name) == "MAKE"
+    makes = options is None or options.missing_levels == "MAKE"
     if makes and options is not None:
         split = picked.split(factor=0.66, align=True)
         split.prop(finest.meshferry, PICKERS[key], text="", placeholder=iface_("Generated"))
