@@ -9,7 +9,6 @@ import contextlib
 import importlib.util
 import math
 import os
-import resource
 import shutil
 import sys
 import tomllib
