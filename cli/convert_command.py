@@ -19,14 +19,13 @@ from .conversions.conversion_arguments import (
     settings_of,
     useless_options,
 )
-from .conversions.convert_plan import ConversionPlan, plan_conversions
-from .conversions.scene_writing import Outcome
+from .conversions.convert_plan import ConversionPlan, Outcome, plan_conversions
 from .conversions.settings import ConversionContext, FileNames, option_tables
 from .option_arguments import require_usable_paths
 from .output import Reporter, printable, summary, warnings_entry
 
 if TYPE_CHECKING:
-    from .batch.workers.conversion_worker import ConversionWorker
+    from .batch.workers.pool import IsolatedConversion
 
 _DESCRIPTION = """\
 Convert files between the formats, and to and from .blend, .glb, .gltf, .fbx, .obj, .ply and .usd files.
@@ -96,12 +95,12 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
         session = stack.enter_context(BlendSession(show_chatter=reporter.debug))
         context = ConversionContext(settings, session, FileNames(plan.taken))
         conversion = Conversion(context, several=len(plan.jobs) > 1)
-        importer: Conversion | ConversionWorker = conversion
+        importer: Conversion | IsolatedConversion = conversion
         if _is_isolated(plan, reporter):
-            from .batch.workers.conversion_worker import ConversionWorker  # other runs do not need it
+            from .batch.workers.pool import IsolatedConversion  # other runs do not need it
 
-            worker = ConversionWorker(conversion, several=len(plan.jobs) > 1, shows_log=reporter.debug)
-            importer = stack.enter_context(worker)
+            importer = IsolatedConversion(conversion, shows_log=reporter.debug)
+            stack.callback(importer.end)
         for job in plan.jobs:
             failed_sources = set()
             interruption.check()

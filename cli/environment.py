@@ -50,10 +50,11 @@ def described() -> str:
 
 def missing_libraries() -> list[str]:
     """Return the pip names of missing libraries."""
-    return [library for module, library in LIBRARIES.items() if not _is_there(module)]
+    return [library for module, library in LIBRARIES.items() if not is_there(module)]
 
 
-def _is_there(module: str) -> bool:
+def is_there(module: str) -> bool:
+    """Return whether a module can be imported, without importing it."""
     try:
         return importlib.util.find_spec(module) is not None
     except ModuleNotFoundError:  # the parent package is missing

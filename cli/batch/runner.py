@@ -29,10 +29,9 @@ from ..output import Reporter, cause, error_cause, printable
 from . import plan as batch_plan
 from .output_folder import remove_leftovers, write_catalogs
 from .plan import Plan, PlanHead, PlannedNames
-from .progress import Progress
+from .progress import Progress, Summary
 from .sources import ArchiveReader, find_files
 from .state import Known, State, locked, require_own_state
-from .summary import Summary
 from .tasks import (
     DISK_FULL,
     PROJECTS_FOLDER,
@@ -50,9 +49,8 @@ from .workers.pool import Pool
 from .workers.protocol import Setup
 
 if TYPE_CHECKING:
-    from .dask_cluster import DaskPool
     from .report_pictures import PictureRun
-    from .shard import ShardStore
+    from .shard import DaskPool, ShardStore
 
 _FREE_BYTES = 1 << 20
 """Free space in bytes below which a failed file means that the disk is full."""
@@ -329,7 +327,7 @@ def _require_other_than_library(settings: Settings, output: Path, plan: Plan) ->
 def _workers(settings: BatchSettings, plan: Plan, output: Path) -> Pool | DaskPool:
     if settings.scheduler is None:
         return local_pool(settings, plan, output)
-    from .dask_cluster import DaskPool  # only batches on clusters load it
+    from .shard import DaskPool  # only batches on clusters load it
 
     return DaskPool(settings, output)
 

@@ -382,7 +382,6 @@ class State:
         self.journal_path = output / STATE_FOLDER / JOURNAL_FILE
         self._plan = plan
         self._options = plan.head.digest
-        self._errors = _Errors(self.journal_path)
         self._lines = 0
         """Number of lines of the journal without its header."""
         self._damaged = 0
@@ -390,7 +389,7 @@ class State:
         """Offset of the first damaged line, and the reason."""
         self._files = contextlib.ExitStack()
         self._index = self._files.enter_context(contextlib.closing(sqlite3.connect("", isolation_level=None)))
-        with self._errors:
+        with self._errors():
             self._index.executescript(_INDEX)
             with contextlib.suppress(FileNotFoundError):  # the preview of a first run
                 self._journal = JournalFile(self.journal_path, is_fixed=is_preview)
@@ -417,7 +416,7 @@ class State:
 
     def tasks(self) -> Iterator[tuple[Task, Known | None]]:
         """Yield the tasks of the plan with their last conversion, if that is still valid."""
-        with self._errors:
+        with self._errors():
             is_new = self._index.execute("SELECT 1 FROM lines").fetchone() is None
             for task in self._plan.tasks():
                 entry = None if is_new else self._entry(task.target)
@@ -425,7 +424,7 @@ class State:
 
     def results(self) -> Iterator[Result]:
         """Yield the last result of each task of the plan, in their order; tasks without a result are left out."""
-        with self._errors:
+        with self._errors():
             for task in self._plan.tasks():
                 if (entry := self._entry(task.target)) is not None:
                     yield entry.to_result(task)
@@ -438,16 +437,27 @@ class State:
         MeshferryError
             The state cannot be written: the disk is full, for example.
         """
-        with self._errors:
+        with self._errors():
             before = self._entry(result.task.target) if result.status is Status.UNCHANGED else None
             self._store(entry_of(result, self._options, self.output, before))
 
     def compact(self) -> None:
         """Rewrite the journal if it has replaced or damaged lines, and close it. If that fails, the old one is kept."""
-        with self._errors:
+        with self._errors():
             if self._lines != self._index.execute("SELECT count(*) FROM lines").fetchone()[0]:
                 with contextlib.suppress(ExportError):
                     replace_file(self.journal_path, self._last_lines())
+
+    @contextlib.contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Raise errors of files and SQLite as errors for users."""
+        try:
+            yield
+        except OSError as problem:
+            path = problem.filename or self.journal_path
+            raise MeshferryError("{}: the state cannot be read or written: {}", path, refusal(problem)) from None
+        except sqlite3.Error as problem:
+            raise MeshferryError("{}: no index in the temporary folder: {}", self.journal_path, problem) from None
 
     def _last_lines(self) -> Iterator[bytes]:
         """Yield the header and the last line of each target in the order of the journal, and close the journal."""
@@ -510,20 +520,3 @@ class State:
         self._journal.write(line)
         self._lines += 1
         self._index.execute(f"REPLACE {_INTO}", (start_of(entry.target), start, len(line)))
-
-
-class _Errors:
-    """Context in which errors of files and SQLite are errors for users; reusable, as each result needs it."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _kind: object, problem: BaseException | None, _trace: object) -> None:
-        if isinstance(problem, OSError):
-            path = problem.filename or self._path
-            raise MeshferryError("{}: the state cannot be read or written: {}", path, refusal(problem)) from None
-        if isinstance(problem, sqlite3.Error):
-            raise MeshferryError("{}: no index in the temporary folder: {}", self._path, problem) from None

@@ -34,6 +34,7 @@ from ...io_formats.disk.atomic_write import real_place, remove_file, rename_over
 from ...io_formats.disk.reach import Reach
 from ...io_formats.disk.special_files import require_regular
 from .. import interruption
+from ..environment import limited_cores
 from ..output import one_line
 
 if TYPE_CHECKING:
@@ -94,9 +95,21 @@ class CannotDrawError(ExportError):
 
 
 class BlendSession:
-    """Loads Blender on first use and keeps the add-on's properties registered until the end of the ``with`` block."""
+    """Loads Blender on first use and keeps the add-on's properties registered until the end of the ``with`` block.
 
-    def __init__(self, *, show_chatter: bool = False) -> None:
+    Parameters
+    ----------
+    show_chatter:
+        Whether Blender's console output is printed.
+    threads:
+        Number of threads of Blender as a module; 0 for its default, one for each core. For small files, the threads of
+        all cores busy-wait for each other, which doubles the processor time.
+    number:
+        Number of this process among those of a run; see :func:`.environment.limited_cores`.
+    """
+
+    def __init__(self, *, show_chatter: bool = False, threads: int = 0, number: int = 0) -> None:
+        self._cores = threads, number
         self._bpy: Any = None
         self._registered: Any = None
         self._show_chatter = show_chatter
@@ -125,7 +138,8 @@ class BlendSession:
             This Python has no ``bpy`` module, or it cannot be loaded.
         """
         if self._bpy is None:
-            bpy = _import_bpy()
+            with limited_cores(*self._cores):
+                bpy = _import_bpy()
             if not hasattr(bpy.types.Collection, "meshferry"):
                 properties: Any = importlib.import_module("...blender_data.properties", __package__)
                 properties.register()

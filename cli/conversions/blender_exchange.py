@@ -26,7 +26,6 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -40,7 +39,8 @@ from ...io_formats.disk.reach import Reach, as_option
 from ...io_formats.disk.special_files import require_regular
 from ...io_formats.encodings import lz4_block
 from .blend_files import BlendSession, require_readable
-from .blender_formats import BlenderFormat
+from .blender_formats import BlenderFormat, on_disk
+from .settings import Settings
 
 if TYPE_CHECKING:
     import bpy
@@ -331,13 +331,26 @@ _HIGHEST_EXPONENT = 4
 """Blender's exporters scale by at most 10,000."""
 
 
-@dataclass
-class Written:
-    """The files that Blender's exporter wrote, and messages about them."""
+def open_file(
+    session: BlendSession, known: BlenderFormat, source: Path, content: bytes | None, settings: Settings
+) -> list[Message]:
+    """Open a .blend file, or import another one into an empty file; return messages about data that was left out.
 
-    outputs: list[OutputFile]
-    """The files; the chosen one is the last."""
-    notices: list[Message]
+    ``content`` is the content of the file if it is in memory already; ``source`` is then only its name.
+    """
+    if not known.is_blend:
+        session.start_empty()
+        return import_file(session, known, source, content, settings)[1]
+    with on_disk(source, content) as path:
+        return session.open(path, settings.reach_of(path))
+
+
+def import_file(
+    session: BlendSession, known: BlenderFormat, source: Path, content: bytes | None, settings: Settings
+) -> tuple[Any, list[Message]]:
+    """Import a file as :func:`read_file` does, with the reach of the settings and ``content`` as in `open_file`."""
+    with on_disk(source, content) as path:
+        return read_file(session, path, known, settings.reach_of(path))
 
 
 def read_file(
@@ -468,8 +481,8 @@ def _rate_of_keys(session: BlendSession, scene: Any, stated: float) -> float:
 
 def write_objects(
     session: BlendSession, objects: Sequence[Any], clips: Sequence[str], target: Path, known: BlenderFormat
-) -> Written:
-    """Export objects of the open file with Blender's exporter; return the files.
+) -> tuple[list[OutputFile], list[Message]]:
+    """Export objects of the open file with Blender's exporter; return the files, the chosen one last, and messages.
 
     They are written to a temporary folder. The open file is modified.
 
@@ -528,7 +541,7 @@ def write_objects(
             raise ExportError("Blender cannot write it: it made no file")
         if exponent:
             chosen.write_bytes(_with_exponent(chosen.read_bytes(), -exponent))
-        return Written(_outputs(Path(folder), chosen), report.messages)
+        return _outputs(Path(folder), chosen), report.messages
 
 
 def _animation_arguments(scene: bpy.types.Scene, clips: Sequence[str], known: BlenderFormat) -> dict[str, Any]:
