@@ -21,7 +21,7 @@ from .conversions.conversion_arguments import (
 )
 from .conversions.convert_plan import ConversionPlan, Outcome, plan_conversions
 from .conversions.settings import ConversionContext, FileNames, option_tables
-from .option_arguments import require_usable_paths
+from .option_arguments import AddParser, require_usable_paths
 from .output import Reporter, printable, summary, warnings_entry
 
 if TYPE_CHECKING:
@@ -53,12 +53,10 @@ after SIGHUP 129.
 """
 
 
-def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
+def add_parser(add: AddParser) -> None:
     """Add the sub command."""
-    parser = subparsers.add_parser(
+    parser = add(
         "convert",
-        parents=parents,
-        allow_abbrev=False,
         help="convert files, also to and from .blend, .glb, .fbx, .obj, .ply, .usd",
         description=_DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -88,8 +86,8 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     plan = plan_conversions(arguments.paths, arguments.to, arguments.output, settings, warn=reporter.warn)
     if plan.jobs:
         require_known_options(settings, plan.jobs[0].format)
-    for text in useless_options(settings, plan):
-        reporter.warn("convert", text)
+        for text in useless_options(settings, plan):
+            reporter.warn("convert", text)
     failed = reporter.fail_inputs("input", plan.problems)
     with contextlib.ExitStack() as stack:
         session = stack.enter_context(BlendSession(show_chatter=reporter.debug))

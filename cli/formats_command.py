@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from ..io_formats.core.capabilities import ANY_NUMBER, Capabilities
 from ..io_formats.core.messages import counted
 from .conversions.blender_formats import ALL_FORMATS, AnyFormat
+from .option_arguments import AddParser
 from .output import Reporter
 
 _NAMES = {
@@ -32,11 +32,9 @@ _RENAMED = {"lod_models": "placed_models"}
 """JSON keys of fields that have other names."""
 
 
-def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
+def add_parser(add: AddParser) -> None:
     """Add the sub command."""
-    parser = subparsers.add_parser(
-        "formats", parents=parents, allow_abbrev=False, help="list the formats and what each can hold"
-    )
+    parser = add("formats", help="list the formats and what each can hold")
     parser.set_defaults(run=run)
 
 

@@ -12,7 +12,7 @@ from ..io_formats.core.messages import Message, counted, summed_up
 from ..io_formats.partner_files import file_sets
 from ..io_formats.projects import Projects
 from . import inputs, interruption, option_arguments
-from .option_arguments import OptionTable, format_table
+from .option_arguments import AddParser, OptionTable, format_table
 from .output import Reporter, clip_text, printable, warnings_entry
 
 Examine = Callable[[api.LoadedFile, Mapping[str, Any], Sequence[Message], dict[str, Any]], bool]
@@ -68,12 +68,10 @@ def examine_files(
     return len(sets) + len(found.problems), bad
 
 
-def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
+def add_parser(add: AddParser) -> None:
     """Add the sub command."""
-    parser = subparsers.add_parser(
+    parser = add(
         "inspect",
-        parents=parents,
-        allow_abbrev=False,
         help="print the facts of files",
         description="Print what is in files. Exit status 0 when all could be read, 1 otherwise.",
     )

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Self
 
 from ...io_formats.core.errors import ExportError, FormatError, MeshferryError, refusal
-from ...io_formats.core.messages import Kind, Message, Text, counted
+from ...io_formats.core.messages import Message, Text, counted
 from ...io_formats.disk import locks
 from ...io_formats.disk.atomic_write import remove_file, replace_file
 from ...io_formats.disk.special_files import is_link, open_regular, special_kind
@@ -81,7 +81,7 @@ class Entry:
     time: str
     """End of the task, UTC, such as ``2026-01-31T12:00:00Z``."""
     messages: list[dict[str, Any]] = field(default_factory=list)
-    """The warnings as objects; empty in lines of version 0.2.0."""
+    """The warnings as objects."""
     error_code: str = ""
     error_cause: str = ""
     """Cause of the error, as in :class:`Result`."""
@@ -104,7 +104,6 @@ class Entry:
         status, outputs = Status(self.result), list(self.outputs)
         values = {name: getattr(self, name) for name in SHARED_VALUES}
         warnings = [Message.from_json(found) for found in self.messages]
-        warnings = warnings or [Message(Kind.LOSS, "", text) for text in self.warnings]
         return Result(task, status, outputs=outputs, warnings=warnings, attempts=self.attempts, **values)
 
     def known(self, task: Task, options: str, output: Path) -> Known | None:

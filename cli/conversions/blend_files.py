@@ -347,9 +347,9 @@ def parts_to_export(scene: Any, wanted: Sequence[str], *, several: bool, with_me
         return [BlendPart(_collection(collections, name)) for name in dict.fromkeys(wanted)]
     bodies = [one for one in collections.values() if with_meshes and has_only_bodies(one.all_objects)]
     found = [one for one in collections.values() if one.meshferry.from_file and one not in bodies]
-    if not found and not any(_is_exportable(one) for one in scene.collection.objects):
+    if not found and not any(one.type not in _NOT_EXPORTABLE for one in scene.collection.objects):
         children = scene.collection.children
-        found = [child for child in children if any(_is_exportable(one) for one in child.all_objects)]
+        found = [child for child in children if any(one.type not in _NOT_EXPORTABLE for one in child.all_objects)]
     if len(found) == 1 or (found and several):
         return [BlendPart(one) for one in found if one not in bodies] or [BlendPart(None)]
     return [BlendPart(None)]
@@ -430,10 +430,6 @@ def _collection(collections: Mapping[str, Any], name: str) -> Any:
         known = ", ".join(f"'{one}'" for one in collections) or "none"
         raise ExportError("There is no collection '{}' in the scene; there are {}", name, known)
     return collections[name]
-
-
-def _is_exportable(block: Any) -> bool:
-    return block.type not in _NOT_EXPORTABLE
 
 
 def require_readable(path: Path) -> None:

@@ -338,27 +338,15 @@ def open_file(
 
     ``content`` is the content of the file if it is in memory already; ``source`` is then only its name.
     """
-    if not known.is_blend:
+    with on_disk(source, content) as path:
+        if known.is_blend:
+            return session.open(path, settings.reach_of(path))
         session.start_empty()
-        return import_file(session, known, source, content, settings)[1]
-    with on_disk(source, content) as path:
-        return session.open(path, settings.reach_of(path))
+        return read_file(session, path, known, settings.reach_of(path))[1]
 
 
-def import_file(
-    session: BlendSession, known: BlenderFormat, source: Path, content: bytes | None, settings: Settings
-) -> tuple[Any, list[Message]]:
-    """Import a file as :func:`read_file` does, with the reach of the settings and ``content`` as in `open_file`."""
-    with on_disk(source, content) as path:
-        return read_file(session, path, known, settings.reach_of(path))
-
-
-def read_file(
-    session: BlendSession, path: Path, known: BlenderFormat, reach: Reach | None = None
-) -> tuple[Any, list[Message]]:
+def read_file(session: BlendSession, path: Path, known: BlenderFormat, reach: Reach) -> tuple[Any, list[Message]]:
     """Import a file into the open one, in a collection named after it.
-
-    By default, files that it names are read from its own folder.
 
     Return the collection, and messages about data that the importer or its reach left out. If the open file is empty,
     the scene gets the frame rate at which the keys are on whole frames. Otherwise keys are moved to keep the speed at
@@ -366,7 +354,6 @@ def read_file(
     """
     from ...blender_data.addon_formats import addon_export, addon_import
 
-    reach = reach or Reach.of(path)
     require_readable(path)
     with session.quiet(errors=True):
         require_within(path, reach, session.load_for_changes())

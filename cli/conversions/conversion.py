@@ -33,7 +33,7 @@ from ...io_formats.registry import FORMATS, by_name, labels_of, of_same_family
 from .. import inputs, interruption
 from . import blender_exchange
 from .blend_files import BlendPart, parts_to_export
-from .blender_formats import BlenderFormat, by_path
+from .blender_formats import BlenderFormat, by_path, on_disk
 from .convert_plan import ANOTHER_FAILED, ConversionJob, Outcome
 from .scene_writing import OutputWriter, hidden_objects, lost_by_exporter, scene_facts
 from .settings import ConversionContext
@@ -292,9 +292,8 @@ class Conversion:
             with without_collection():
                 self._add_ours(outcome, content, work)
             return
-        collection, left_out = blender_exchange.import_file(
-            self._session, known, outcome.source, content, self.settings
-        )
+        with on_disk(outcome.source, content) as path:
+            collection, left_out = blender_exchange.read_file(self._session, path, known, self.settings.reach_of(path))
         outcome.add(left_out)
         outcome.collection = collection.name
         _, lost, scene = self._writer.take_inventory(BlendPart(collection, tuple(left_out)), work.target)

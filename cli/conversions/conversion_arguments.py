@@ -107,9 +107,7 @@ def require_known_options(settings: Settings, target: AnyFormat) -> None:
 
 
 def useless_options(settings: Settings, plan: ConversionPlan) -> list[str]:
-    """Return a message for each given option that has no effect in this run."""
-    if not plan.jobs:
-        return []
+    """Return a message for each given option that has no effect in this run, which has a job."""
     sources = [source for job in plan.jobs for source in job.sources]
     formats = (known for source in sources for known in inputs.formats_of(source))
     from_blend = any(blender_formats.by_path(source) is not None for source in sources)

@@ -21,7 +21,7 @@ from .. import inputs
 from ..inputs import Warn
 from ..output import shortened
 from . import blender_formats
-from .blender_formats import AnyFormat
+from .blender_formats import ALL_FORMATS, BLEND_FILE, AnyFormat
 from .settings import Settings
 
 
@@ -57,7 +57,9 @@ class ConversionJob:
 
         They also read the source files of missing models that files with placements refer to.
         """
-        return any(map(_uses_importer, self.sources))
+        extensions = set(map(registry.extension_of, self.sources))
+        imported = (known for known in ALL_FORMATS if known.capabilities.placement or known.needs_blender)
+        return any(not extensions.isdisjoint(known.extensions) for known in imported if known is not BLEND_FILE)
 
     def file_set(self, source: Path) -> FileSet:
         """Return a source with its partners."""
@@ -168,14 +170,6 @@ def refuse_levels(read_options: Mapping[str, Any]) -> None:
     """Raise an error if the files of a run that writes a file for each would be levels of one model."""
     if read_options.get(FILES_AS_LEVELS.name):
         raise MeshferryError("--files-as-levels makes one file of several; name the file to write")
-
-
-def _uses_importer(path: Path) -> bool:
-    known = blender_formats.by_path(path)
-    if known is not None:
-        return not known.is_blend
-    extension = registry.extension_of(path)
-    return any(own.capabilities.placement and extension in own.extensions for own in registry.FORMATS)
 
 
 class _Expander:

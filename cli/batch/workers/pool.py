@@ -27,7 +27,7 @@ from ....io_formats.core.errors import ExportError, MeshferryError, refusal
 from ....io_formats.disk.atomic_write import remove_folder
 from ... import convert, interruption
 from ...conversions.convert_plan import ANOTHER_FAILED, ConversionJob, Outcome
-from ...environment import threads_for
+from ...environment import blender_program, threads_for
 from ...output import one_line, printable
 from ..tasks import RECYCLE_AFTER, LoadedTask, Result, Status
 from . import protocol
@@ -65,9 +65,7 @@ def worker_command(threads: int) -> list[str]:
     MeshferryError
         The path of the current Python is unknown.
     """
-    bpy = sys.modules.get("bpy")
-    blender = str(bpy.app.binary_path) if bpy is not None and hasattr(bpy, "app") else ""
-    if blender:
+    if blender := blender_program():
         # The exit status applies only to scripts after this option.
         options = ["-b", "--factory-startup", "--threads", str(threads), "--python-exit-code", "3"]
         return [blender, *options, "--python", str(_SCRIPT), "--", convert.WORKER]

@@ -43,6 +43,7 @@ from ...conversions.settings import ConversionContext, FileNames, Settings
 from ...environment import peak_memory
 from ...inputs import file_key
 from ...output import cause, error_cause, make_streams_safe, plain
+from .. import output_folder, report_pictures
 from ..plan import PlannedNames
 from ..tasks import CANNOT_DRAW, DISK_FULL, PROJECTS_FOLDER, STATE_FOLDER, LoadedTask, Result, Status, TaskKind
 from . import protocol
@@ -133,8 +134,6 @@ class Converter:
         """Return catalog and preview picture for the asset of a task; None if the picture could not be drawn."""
         if not self._settings.makes_assets:
             return {}
-        from .. import output_folder, report_pictures
-
         has_picture = report_pictures.read_picture(self._output, result.hash) is not None
         return {
             "asset_catalog": output_folder.catalog_id(result.task.target),
@@ -142,8 +141,6 @@ class Converter:
         }
 
     def _draw(self, source: Path, content: bytes | None, result: Result) -> None:
-        from .. import report_pictures
-
         to = report_pictures.picture_file(self._output, result.hash)
         if report_pictures.read_picture(self._output, result.hash) is None:
             report_pictures.render(
@@ -253,24 +250,21 @@ def _content_and_hash(files: FileSet, loaded: LoadedTask) -> tuple[bytes | None,
 
     The content is None if the file is large or Blender opens it.
     """
-    content, found = _content_and_digest(files.path, loaded)
+    source, content = files.path, loaded.content
+    if content is None and loaded.task.size <= _LARGE and blender_formats.by_path(source) is None:
+        content = read_bytes(source)
+    if content is not None:
+        found: Any = hashlib.blake2b(content, digest_size=_HASH_SIZE)
+    else:
+        try:
+            with source.open("rb") as stream:
+                found = hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=_HASH_SIZE))
+        except (OSError, ValueError) as problem:
+            raise FormatError("The file cannot be read: {}", refusal(problem), file=str(source)) from None
     for path in files.partners.values():
         with contextlib.suppress(FormatError):  # the conversion reports it
             found.update(read_bytes(path))
     return content, found.hexdigest()
-
-
-def _content_and_digest(source: Path, loaded: LoadedTask) -> tuple[bytes | None, Any]:
-    content = loaded.content
-    if content is None and loaded.task.size <= _LARGE and blender_formats.by_path(source) is None:
-        content = read_bytes(source)
-    if content is not None:
-        return content, hashlib.blake2b(content, digest_size=_HASH_SIZE)
-    try:
-        with source.open("rb") as stream:
-            return None, hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=_HASH_SIZE))
-    except (OSError, ValueError) as problem:
-        raise FormatError("The file cannot be read: {}", refusal(problem), file=str(source)) from None
 
 
 def _merge_facts(facts: Sequence[dict[str, Any]]) -> dict[str, Any]:
