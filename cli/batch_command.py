@@ -15,7 +15,7 @@ from .batch.tasks import RECYCLE_AFTER, REPORT_FILE, STATE_FOLDER, TIME_LIMIT, B
 from .conversions.conversion_arguments import add_conversion_arguments, require_known_options, settings_of
 from .conversions.convert_plan import known_kind, output_folder
 from .conversions.settings import Settings, option_tables
-from .option_arguments import number, require_usable_paths
+from .option_arguments import AddParser, number, require_usable_paths
 from .output import Reporter
 
 _DESCRIPTION = f"""\
@@ -37,12 +37,10 @@ Ctrl+C, 143 after SIGTERM, 129 after SIGHUP.
 """
 
 
-def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
+def add_parser(add: AddParser) -> None:
     """Add the sub command."""
-    parser = subparsers.add_parser(
+    parser = add(
         "batch",
-        parents=parents,
-        allow_abbrev=False,
         help="convert whole libraries of files on all cores",
         description=_DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,

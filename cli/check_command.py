@@ -11,16 +11,14 @@ from ..io_formats import api
 from ..io_formats.core.messages import Kind, Message, counted, distinct, errors_of, warnings_of
 from ..io_formats.registry import FORMATS
 from .inspect_command import add_file_arguments, examine_files, open_projects
-from .option_arguments import OptionTable, format_table, preferred_options
+from .option_arguments import AddParser, OptionTable, format_table, preferred_options
 from .output import Reporter, printable
 
 
-def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
+def add_parser(add: AddParser) -> None:
     """Add the sub command."""
-    parser = subparsers.add_parser(
+    parser = add(
         "check",
-        parents=parents,
-        allow_abbrev=False,
         help="check files against the rules of the program that will load them",
         description="Apply the rules of the program that will load each file: an error means that it fails there, "
         "a warning that it surprises. Exit status 1 if there is any error.",

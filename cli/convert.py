@@ -91,7 +91,8 @@ def _add_extension_libraries(package: str) -> None:
     for parent in parents:
         _add_path(os.path.join(parent, ".local", "lib", version, "site-packages"))
     wheels = os.path.join(ROOT, "wheels")
-    complete = all(_is_there(module) for module in ("google.protobuf", "llsd", "rich"))
+    is_there = importlib.import_module(package + ".cli.environment").is_there
+    complete = all(is_there(module) for module in ("google.protobuf", "llsd", "rich"))
     if bpy is not None and package != ALIAS and os.path.isdir(wheels) and not complete:
         place = bpy.utils.extension_path_user(package, path="libraries", create=True)
         for wheel in sorted(os.listdir(wheels)):
@@ -102,13 +103,6 @@ def _add_extension_libraries(package: str) -> None:
 def _add_path(folder: str) -> None:
     if os.path.isdir(folder) and folder not in sys.path:
         sys.path.append(folder)
-
-
-def _is_there(module: str) -> bool:
-    try:
-        return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:  # the parent package is missing
-        return False
 
 
 def _unpacked(wheel: str, folder: str) -> str:

@@ -19,14 +19,13 @@ from .conversions.conversion_arguments import (
     settings_of,
     useless_options,
 )
-from .conversions.convert_plan import ConversionPlan, plan_conversions
-from .conversions.scene_writing import Outcome
+from .conversions.convert_plan import ConversionPlan, Outcome, plan_conversions
 from .conversions.settings import ConversionContext, FileNames, option_tables
-from .option_arguments import require_usable_paths
+from .option_arguments import AddParser, require_usable_paths
 from .output import Reporter, printable, summary, warnings_entry
 
 if TYPE_CHECKING:
-    from .batch.workers.conversion_worker import ConversionWorker
+    from .batch.workers.pool import IsolatedConversion
 
 _DESCRIPTION = """\
 Convert files between the formats, and to and from .blend, .glb, .gltf, .fbx, .obj, .ply and .usd files.
@@ -54,12 +53,10 @@ after SIGHUP 129.
 """
 
 
-def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
+def add_parser(add: AddParser) -> None:
     """Add the sub command."""
-    parser = subparsers.add_parser(
+    parser = add(
         "convert",
-        parents=parents,
-        allow_abbrev=False,
         help="convert files, also to and from .blend, .glb, .fbx, .obj, .ply, .usd",
         description=_DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -89,19 +86,19 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     plan = plan_conversions(arguments.paths, arguments.to, arguments.output, settings, warn=reporter.warn)
     if plan.jobs:
         require_known_options(settings, plan.jobs[0].format)
-    for text in useless_options(settings, plan):
-        reporter.warn("convert", text)
+        for text in useless_options(settings, plan):
+            reporter.warn("convert", text)
     failed = reporter.fail_inputs("input", plan.problems)
     with contextlib.ExitStack() as stack:
         session = stack.enter_context(BlendSession(show_chatter=reporter.debug))
         context = ConversionContext(settings, session, FileNames(plan.taken))
         conversion = Conversion(context, several=len(plan.jobs) > 1)
-        importer: Conversion | ConversionWorker = conversion
+        importer: Conversion | IsolatedConversion = conversion
         if _is_isolated(plan, reporter):
-            from .batch.workers.conversion_worker import ConversionWorker  # other runs do not need it
+            from .batch.workers.pool import IsolatedConversion  # other runs do not need it
 
-            worker = ConversionWorker(conversion, several=len(plan.jobs) > 1, shows_log=reporter.debug)
-            importer = stack.enter_context(worker)
+            importer = IsolatedConversion(conversion, shows_log=reporter.debug)
+            stack.callback(importer.end)
         for job in plan.jobs:
             failed_sources = set()
             interruption.check()

@@ -9,7 +9,6 @@ import contextlib
 import importlib.util
 import math
 import os
-import resource
 import shutil
 import sys
 import tomllib
@@ -51,10 +50,11 @@ def described() -> str:
 
 def missing_libraries() -> list[str]:
     """Return the pip names of missing libraries."""
-    return [library for module, library in LIBRARIES.items() if not _is_there(module)]
+    return [library for module, library in LIBRARIES.items() if not is_there(module)]
 
 
-def _is_there(module: str) -> bool:
+def is_there(module: str) -> bool:
+    """Return whether a module can be imported, without importing it."""
     try:
         return importlib.util.find_spec(module) is not None
     except ModuleNotFoundError:  # the parent package is missing
@@ -79,16 +79,20 @@ def how_to_install(libraries: list[str]) -> str:
 
 def _blender_modules_folder() -> str:
     """Return the folder for add-on modules of the Blender program. Empty in plain Python, with or without bpy."""
-    bpy = sys.modules.get("bpy")
-    if bpy is None or not getattr(bpy.app, "binary_path", ""):
+    if not blender_program():
         return ""
-    return str(bpy.utils.user_resource("SCRIPTS", path=str(Path("addons", "modules"))))
+    return str(sys.modules["bpy"].utils.user_resource("SCRIPTS", path=str(Path("addons", "modules"))))
+
+
+def blender_program() -> str:
+    """Return the path of the Blender program that this runs in; empty in plain Python, with or without bpy."""
+    bpy = sys.modules.get("bpy")
+    return str(bpy.app.binary_path or "") if bpy is not None and hasattr(bpy, "app") else ""
 
 
 def is_blender_module() -> bool:
     """Return whether Blender is loaded as a Python module, not running as a program."""
-    bpy = sys.modules.get("bpy")
-    return bpy is not None and hasattr(bpy, "app") and not bpy.app.binary_path
+    return hasattr(sys.modules.get("bpy"), "app") and not blender_program()
 
 
 def leave(status: int) -> NoReturn:

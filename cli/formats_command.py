@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from typing import Any
 
 from ..io_formats.core.capabilities import ANY_NUMBER, Capabilities
-from ..io_formats.core.format import Format
 from ..io_formats.core.messages import counted
-from ..io_formats.registry import FORMATS
-from .conversions.blender_formats import BLENDER_FORMATS, BlenderFormat
+from .conversions.blender_formats import ALL_FORMATS, AnyFormat
+from .option_arguments import AddParser
 from .output import Reporter
 
 _NAMES = {
@@ -35,22 +32,30 @@ _RENAMED = {"lod_models": "placed_models"}
 """JSON keys of fields that have other names."""
 
 
-def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
+def add_parser(add: AddParser) -> None:
     """Add the sub command."""
-    parser = subparsers.add_parser(
-        "formats", parents=parents, allow_abbrev=False, help="list the formats and what each can hold"
-    )
+    parser = add("formats", help="list the formats and what each can hold")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace, reporter: Reporter) -> int:  # noqa: ARG001 (all commands are called alike)
     """Print the list."""
-    for known in FORMATS:
-        _tell(known, list(known.extensions) if known.is_read else [], known.written_extensions, _use(known), reporter)
-    for kind in BLENDER_FORMATS:
-        beside = "; several files beside each other" if kind.is_set else ""
-        use = f"converted from and to through Blender{beside}"
-        _tell(kind, kind.extensions, kind.extensions, use, reporter)
+    for known in ALL_FORMATS:
+        read, use = known.extensions if known.is_read else (), _use(known)
+        reporter.record(
+            {
+                "name": known.name,
+                "label": known.label,
+                "extensions": known.extensions,
+                "reads": read,
+                "writes": known.written_extensions,
+                "is_set": known.is_set,
+                "needs_blender": known.needs_blender,
+                "holds": _record(known.capabilities),
+            }
+        )
+        extensions = ", ".join(known.extensions)
+        reporter.result(f"{known.label} ({extensions})\n  {use}\n  holds {described(known.capabilities)}")
     return 0
 
 
@@ -60,34 +65,16 @@ def _record(capabilities: Capabilities) -> dict[str, bool | int | float]:
     return {_RENAMED.get(name, name): value for name, value in held.items() if name != "meshes"}
 
 
-def _tell(
-    known: Format | BlenderFormat, read: Sequence[str], written: Sequence[str], use: str, reporter: Reporter
-) -> None:
-    """Print a format with the extensions that are read and written."""
-    reporter.record(
-        {
-            "name": known.name,
-            "label": known.label,
-            "extensions": known.extensions,
-            "reads": read,
-            "writes": written,
-            "is_set": known.is_set,
-            "needs_blender": isinstance(known, BlenderFormat),
-            "holds": _record(known.capabilities),
-        }
-    )
-    extensions = ", ".join(known.extensions)
-    reporter.result(f"{known.label} ({extensions})\n  {use}\n  holds {described(known.capabilities)}")
-
-
-def _use(known: Format) -> str:
+def _use(known: AnyFormat) -> str:
     """Describe the extensions of a format, and whether its files are read and written."""
-    if not known.is_read:
+    if known.needs_blender:
+        use = "converted from and to through Blender"
+    elif not known.is_read:
         use = "written only"
     elif not known.is_written:
         use = "read only"
-    elif known.only_read:
-        use = f"read and written; {', '.join(known.only_read)} read only"
+    elif only_read := [name for name in known.extensions if name not in known.written_extensions]:
+        use = f"read and written; {', '.join(only_read)} read only"
     else:
         use = "read and written"
     return f"{use}; several files beside each other" if known.is_set else use

@@ -12,7 +12,7 @@ from ..io_formats.core.messages import Message, counted, summed_up
 from ..io_formats.partner_files import file_sets
 from ..io_formats.projects import Projects
 from . import inputs, interruption, option_arguments
-from .option_arguments import OptionTable, format_table
+from .option_arguments import AddParser, OptionTable, format_table
 from .output import Reporter, clip_text, printable, warnings_entry
 
 Examine = Callable[[api.LoadedFile, Mapping[str, Any], Sequence[Message], dict[str, Any]], bool]
@@ -69,12 +69,10 @@ def examine_files(
     return len(sets) + len(found.problems), bad
 
 
-def add_parser(subparsers: Any, parents: list[argparse.ArgumentParser]) -> None:
+def add_parser(add: AddParser) -> None:
     """Add the sub command."""
-    parser = subparsers.add_parser(
+    parser = add(
         "inspect",
-        parents=parents,
-        allow_abbrev=False,
         help="print the facts of files",
         description="Print what is in files. Exit status 0 when all could be read, 1 otherwise.",
     )
@@ -146,13 +144,8 @@ def described(entry: dict[str, Any], warnings: Sequence[Message]) -> str:
     ]
     if layers:
         lines.append(f"  {', '.join(layers)}")
-    lines += _nodes(entry)
-    lines += _region(entry)
-    lines += _building(entry)
-    lines += _placed(entry)
-    lines += _space(entry)
-    lines += _playback(entry)
-    lines += _shape(entry)
+    for key, section in _SECTIONS.items():
+        lines += section(entry) if key in entry else []
     lines += [f"  animation {clip_text(clip, with_kind=True)}" for clip in entry["clips"]]
     if len(lines) == 1:
         lines.append("  nothing")
@@ -164,8 +157,6 @@ def described(entry: dict[str, Any], warnings: Sequence[Message]) -> str:
 
 def _playback(entry: dict[str, Any]) -> list[str]:
     """Return the additional line for animations of an avatar: priority, loop, ease, hands, expression, constraints."""
-    if "joint_priorities" not in entry:
-        return []
     own = sorted({number for number in entry["joint_priorities"] if number not in {-1, entry["priority"]}})
     parts = [f"priority {entry['priority']}" + (f" (joints also {', '.join(map(str, own))})" if own else "")]
     loop = entry["loop"]
@@ -181,8 +172,6 @@ def _playback(entry: dict[str, Any]) -> list[str]:
 
 def _shape(entry: dict[str, Any]) -> list[str]:
     """Return the additional lines for body shapes: sex, height, and the sliders that differ from their default."""
-    if "sliders" not in entry:
-        return []
     found = [f"{slider['label']} {slider['percent']:.0f}" for slider in entry["sliders"]]
     shown = ", ".join(found) or "all at their default"
     part = "" if entry["wearable"] == "shape" else f"only sliders of {entry['wearable']}, "
@@ -191,8 +180,6 @@ def _shape(entry: dict[str, Any]) -> list[str]:
 
 def _nodes(entry: dict[str, Any]) -> list[str]:
     """Return the additional lines for files that place models: references, and nodes by type."""
-    if "references" not in entry:
-        return []
     models = f"{counted(entry['meshes'], 'mesh', 'meshes')} and {counted(entry['references'], 'node file')} referred to"
     types = ", ".join(f"{count:,} {kind or 'without a type'}" for kind, count in entry["types"].items())
     return [f"  {models}", *([f"  {types}"] if types else [])]
@@ -200,8 +187,6 @@ def _nodes(entry: dict[str, Any]) -> list[str]:
 
 def _region(entry: dict[str, Any]) -> list[str]:
     """Return the additional lines for archives: regions or items, objects, parts by kind, assets."""
-    if "parcels" not in entry:
-        return []
     places = counted(entry["items"], "item") if "items" in entry else counted(entry["regions"], "region")
     assets = f"{counted(entry['meshes'], 'mesh asset')}, {counted(entry['textures'], 'texture')}"
     left_out = f"{counted(entry['parcels'], 'parcel')}, {counted(entry['scripts'], 'script')}"
@@ -212,8 +197,6 @@ def _region(entry: dict[str, Any]) -> list[str]:
 
 def _building(entry: dict[str, Any]) -> list[str]:
     """Return the additional lines for blueprints: models by state, nested blueprints, colliders, size."""
-    if "states" not in entry:
-        return []
     states = ", ".join(f"{count:,} {state}" for state, count in entry["states"].items())
     models = counted(entry["placed_models"], "model")
     parts = [f"{models} placed ({states})" if states else models, counted(len(entry["models"]), "model file")]
@@ -224,16 +207,12 @@ def _building(entry: dict[str, Any]) -> list[str]:
 
 def _space(entry: dict[str, Any]) -> list[str]:
     """Return the additional line for Collada files: the program that wrote it, its unit and axis."""
-    if "up_axis" not in entry:
-        return []
     tool = f"written by {entry['tool']}, " if entry["tool"] else ""
     return [f"  {tool}unit {entry['meter']:g} m, {entry['up_axis'][0]} up"]
 
 
 def _placed(entry: dict[str, Any]) -> list[str]:
     """Return the additional lines for models: levels of detail, hulls, weight."""
-    if "lods" not in entry:
-        return []
     lines = [
         f"  {level.removesuffix('_lod')} level: {counted(found['triangles'], 'triangle')}, "
         f"{counted(found['vertices'], 'vertex', 'vertices')}, {counted(found['bytes'], 'byte')}"
@@ -242,3 +221,15 @@ def _placed(entry: dict[str, Any]) -> list[str]:
     hulls = f"{counted(entry['hulls'], 'physics hull')}, " if entry["hulls"] else ""
     weight = f"download weight {entry['download_weight']:.3f}"
     return [*lines, f"  {hulls}{weight}{' (estimate)' if entry['bones'] else ''}"]
+
+
+_SECTIONS = {
+    "references": _nodes,
+    "parcels": _region,
+    "states": _building,
+    "lods": _placed,
+    "up_axis": _space,
+    "joint_priorities": _playback,
+    "sliders": _shape,
+}
+"""Functions that return the additional lines of files whose facts have a key."""

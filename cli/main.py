@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import functools
 import importlib
 import json
 import sys
@@ -179,9 +180,9 @@ def build_parser(program: str = "meshferry", command: str = "") -> argparse.Argu
     )
     parser.add_argument("--version", action="version", version=environment.described())
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    shared = _shared_arguments()
+    add = functools.partial(subparsers.add_parser, parents=[_shared_arguments()], allow_abbrev=False)
     for name in [command] if command in COMMANDS else COMMANDS:
-        importlib.import_module(f".{name}_command", __package__).add_parser(subparsers, [shared])
+        importlib.import_module(f".{name}_command", __package__).add_parser(add)
     return parser
 
 
@@ -209,8 +210,8 @@ def _parse(parser: argparse.ArgumentParser, given: list[str]) -> argparse.Namesp
     return arguments
 
 
-def _shared_arguments() -> argparse.ArgumentParser:
-    shared = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+def _shared_arguments() -> _Parser:
+    shared = _Parser(add_help=False, allow_abbrev=False)
     shared.add_argument("--json", action="store_true", help="print one JSON object a line instead of sentences")
     shared.add_argument(
         "-q", "--quiet", action="store_true", help="print what was asked for and failures, nothing else"

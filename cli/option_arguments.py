@@ -12,6 +12,8 @@ from typing import Any
 from ..io_formats.core.format import Format
 from ..io_formats.core.options import Choice, Option, Value
 
+AddParser = Callable[..., argparse.ArgumentParser]
+"""Adds the parser of a command, given its name and texts."""
 _PREFIX = "option:"
 """Start of the names of parsed arguments that are options of tables."""
 

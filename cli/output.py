@@ -71,13 +71,17 @@ class Reporter:
             self._print(text, sys.stderr)
 
     def fail(self, file: object, problem: BaseException) -> str:
-        """Print ``file: cause`` in one line and return the cause. By default, the file is taken from the error."""
+        """Print ``file: cause`` in one line, with a traceback if requested, and return the cause.
+
+        By default, the file is taken from the error.
+        """
         text = cause(problem)
         file = str(file) or (problem.file if isinstance(problem, FormatError) else "")
         if isinstance(problem, MissingLibraryError):
             self._library_is_missing = True
         self._print(f"{printable(file)}: {text}" if file else text, sys.stderr)
-        self.trace(problem)
+        if self.debug:
+            self._print("".join(traceback.format_exception(problem)).rstrip(), sys.stderr)
         return text
 
     def fail_inputs(self, key: str, problems: Sequence[FormatError]) -> int:
@@ -85,11 +89,6 @@ class Reporter:
         for problem in problems:
             self.record({key: problem.file, "error": self.fail(problem.file, problem)})
         return len(problems)
-
-    def trace(self, problem: BaseException) -> None:
-        """Print the traceback of an exception, if requested."""
-        if self.debug:
-            self._print("".join(traceback.format_exception(problem)).rstrip(), sys.stderr)
 
     def close(self) -> None:
         """Print how to install missing libraries, if there are any, and flush both streams."""

@@ -24,7 +24,6 @@ from ...io_formats.disk.special_files import is_link, open_regular
 from ...io_formats.projects import Projects
 from ..conversions import blender_exchange, blender_formats
 from ..conversions.blend_files import BlendSession, CannotDrawError
-from ..conversions.blender_formats import BlenderFormat, on_disk
 from ..conversions.settings import Settings
 from .tasks import CANNOT_DRAW, PICTURES_FOLDER, STATE_FOLDER, Result, Status
 
@@ -141,7 +140,7 @@ def render(
         raise CannotDrawError(problem) from None
     known = blender_formats.by_path(source)
     if known is not None:
-        _open(session, source, known, content, settings)
+        blender_exchange.open_file(session, known, source, content, settings)
     else:
         scene = api.read_scene(source, settings.read_options, data=content, projects=projects)
         session.start_empty()
@@ -150,16 +149,6 @@ def render(
     data = _draw(session)
     make_folder(to.parent)
     replace_file(to, data, within=to.parent)
-
-
-def _open(session: BlendSession, source: Path, known: BlenderFormat, content: bytes | None, settings: Settings) -> None:
-    """Open a .blend file, or import a file with one of Blender's own importers into an empty file."""
-    with on_disk(source, content) as path:
-        if known.is_blend:
-            session.open(path, settings.reach_of(path))
-        else:
-            session.start_empty()
-            blender_exchange.read_file(session, path, known, settings.reach_of(path))
 
 
 def _import(session: BlendSession, scene: Scene, source: Path, settings: Settings) -> None:

@@ -29,10 +29,9 @@ from ..output import Reporter, cause, error_cause, printable
 from . import plan as batch_plan
 from .output_folder import remove_leftovers, write_catalogs
 from .plan import Plan, PlanHead, PlannedNames
-from .progress import Progress
+from .progress import Progress, Summary
 from .sources import ArchiveReader, find_files
 from .state import Known, State, locked, require_own_state
-from .summary import Summary
 from .tasks import (
     DISK_FULL,
     PROJECTS_FOLDER,
@@ -50,9 +49,8 @@ from .workers.pool import Pool
 from .workers.protocol import Setup
 
 if TYPE_CHECKING:
-    from .dask_cluster import DaskPool
     from .report_pictures import PictureRun
-    from .shard import ShardStore
+    from .shard import DaskPool, ShardStore
 
 _FREE_BYTES = 1 << 20
 """Free space in bytes below which a failed file means that the disk is full."""
@@ -98,26 +96,19 @@ class Run:
             self.summary.converting += time.monotonic() - started
         return self.summary
 
-    def draw(self, pool: Pool | DaskPool, results: Iterable[Result], count: int) -> str:
-        """Draw the missing pictures of ``count`` results; print and return a message if this machine cannot draw."""
+    def draw(self, pool: Pool | DaskPool, results: Iterable[Result] | None, count: int) -> str:
+        """Draw the missing pictures of ``count`` results; print and return a message if this machine cannot draw.
+
+        Without results, draw those of all new, changed and failed sources. Sources that cannot be read fail here
+        without a message: their conversion reports it.
+        """
         from .report_pictures import PictureRun  # only batches with a report or assets load it
 
         pictures = PictureRun(self._output)
-        return self._draw(pool, pictures, ((result.task, pictures.wants(result)) for result in results), count)
-
-    def draw_sources(self, pool: Pool | DaskPool, count: int) -> None:
-        """Draw the pictures of all new, changed and failed sources; print a message if this machine cannot.
-
-        Sources that cannot be read fail here without a message: their conversion reports it.
-        """
-        from .report_pictures import PictureRun
-
-        pictures = PictureRun(self._output)
-        tasks = ((task, not self._is_done(known)) for task, known in self._store.tasks())
-        self._draw(pool, pictures, tasks, count)
-
-    def _draw(self, pool: Pool | DaskPool, pictures: PictureRun, tasks: Iterable[tuple[Task, bool]], count: int) -> str:
-        """Draw the pictures of the sources of tasks. ``tasks`` yields each task and whether its picture is needed."""
+        if results is None:
+            tasks = ((task, not self._is_done(known)) for task, known in self._store.tasks())
+        else:
+            tasks = ((result.task, pictures.wants(result)) for result in results)
         self._progress.begin("drawing", count)
         with closing(pool.run(self._load_pictures(pictures, tasks))) as drawn:
             for result in drawn:
@@ -203,7 +194,7 @@ def run(settings: BatchSettings, output: Path, reporter: Reporter, started: floa
             conversion = Run(state, plan, output=output, progress=progress, checksum=settings.checksum)
             try:
                 if makes_assets:
-                    conversion.draw_sources(local_pool(settings, plan, output), plan.count)
+                    conversion.draw(local_pool(settings, plan, output), None, plan.count)
                 conversion.convert(_workers(settings, plan, output), plan.count)
                 if settings.report is not None:
                     report = write_report(conversion, settings, plan, state, progress)
@@ -329,7 +320,7 @@ def _require_other_than_library(settings: Settings, output: Path, plan: Plan) ->
 def _workers(settings: BatchSettings, plan: Plan, output: Path) -> Pool | DaskPool:
     if settings.scheduler is None:
         return local_pool(settings, plan, output)
-    from .dask_cluster import DaskPool  # only batches on clusters load it
+    from .shard import DaskPool  # only batches on clusters load it
 
     return DaskPool(settings, output)
 

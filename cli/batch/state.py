@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Self
 
 from ...io_formats.core.errors import ExportError, FormatError, MeshferryError, refusal
-from ...io_formats.core.messages import Kind, Message, Text, counted
+from ...io_formats.core.messages import Message, Text, counted
 from ...io_formats.disk import locks
 from ...io_formats.disk.atomic_write import remove_file, replace_file
 from ...io_formats.disk.special_files import is_link, open_regular, special_kind
@@ -81,7 +81,7 @@ class Entry:
     time: str
     """End of the task, UTC, such as ``2026-01-31T12:00:00Z``."""
     messages: list[dict[str, Any]] = field(default_factory=list)
-    """The warnings as objects; empty in lines of version 0.2.0."""
+    """The warnings as objects."""
     error_code: str = ""
     error_cause: str = ""
     """Cause of the error, as in :class:`Result`."""
@@ -104,7 +104,6 @@ class Entry:
         status, outputs = Status(self.result), list(self.outputs)
         values = {name: getattr(self, name) for name in SHARED_VALUES}
         warnings = [Message.from_json(found) for found in self.messages]
-        warnings = warnings or [Message(Kind.LOSS, "", text) for text in self.warnings]
         return Result(task, status, outputs=outputs, warnings=warnings, attempts=self.attempts, **values)
 
     def known(self, task: Task, options: str, output: Path) -> Known | None:
@@ -382,7 +381,6 @@ class State:
         self.journal_path = output / STATE_FOLDER / JOURNAL_FILE
         self._plan = plan
         self._options = plan.head.digest
-        self._errors = _Errors(self.journal_path)
         self._lines = 0
         """Number of lines of the journal without its header."""
         self._damaged = 0
@@ -390,7 +388,7 @@ class State:
         """Offset of the first damaged line, and the reason."""
         self._files = contextlib.ExitStack()
         self._index = self._files.enter_context(contextlib.closing(sqlite3.connect("", isolation_level=None)))
-        with self._errors:
+        with self._errors():
             self._index.executescript(_INDEX)
             with contextlib.suppress(FileNotFoundError):  # the preview of a first run
                 self._journal = JournalFile(self.journal_path, is_fixed=is_preview)
@@ -417,7 +415,7 @@ class State:
 
     def tasks(self) -> Iterator[tuple[Task, Known | None]]:
         """Yield the tasks of the plan with their last conversion, if that is still valid."""
-        with self._errors:
+        with self._errors():
             is_new = self._index.execute("SELECT 1 FROM lines").fetchone() is None
             for task in self._plan.tasks():
                 entry = None if is_new else self._entry(task.target)
@@ -425,7 +423,7 @@ class State:
 
     def results(self) -> Iterator[Result]:
         """Yield the last result of each task of the plan, in their order; tasks without a result are left out."""
-        with self._errors:
+        with self._errors():
             for task in self._plan.tasks():
                 if (entry := self._entry(task.target)) is not None:
                     yield entry.to_result(task)
@@ -438,16 +436,27 @@ class State:
         MeshferryError
             The state cannot be written: the disk is full, for example.
         """
-        with self._errors:
+        with self._errors():
             before = self._entry(result.task.target) if result.status is Status.UNCHANGED else None
             self._store(entry_of(result, self._options, self.output, before))
 
     def compact(self) -> None:
         """Rewrite the journal if it has replaced or damaged lines, and close it. If that fails, the old one is kept."""
-        with self._errors:
+        with self._errors():
             if self._lines != self._index.execute("SELECT count(*) FROM lines").fetchone()[0]:
                 with contextlib.suppress(ExportError):
                     replace_file(self.journal_path, self._last_lines())
+
+    @contextlib.contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Raise errors of files and SQLite as errors for users."""
+        try:
+            yield
+        except OSError as problem:
+            path = problem.filename or self.journal_path
+            raise MeshferryError("{}: the state cannot be read or written: {}", path, refusal(problem)) from None
+        except sqlite3.Error as problem:
+            raise MeshferryError("{}: no index in the temporary folder: {}", self.journal_path, problem) from None
 
     def _last_lines(self) -> Iterator[bytes]:
         """Yield the header and the last line of each target in the order of the journal, and close the journal."""
@@ -510,20 +519,3 @@ class State:
         self._journal.write(line)
         self._lines += 1
         self._index.execute(f"REPLACE {_INTO}", (start_of(entry.target), start, len(line)))
-
-
-class _Errors:
-    """Context in which errors of files and SQLite are errors for users; reusable, as each result needs it."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _kind: object, problem: BaseException | None, _trace: object) -> None:
-        if isinstance(problem, OSError):
-            path = problem.filename or self._path
-            raise MeshferryError("{}: the state cannot be read or written: {}", path, refusal(problem)) from None
-        if isinstance(problem, sqlite3.Error):
-            raise MeshferryError("{}: no index in the temporary folder: {}", self._path, problem) from None

@@ -127,7 +127,6 @@ class Result:
     outputs: list[str] = field(default_factory=list)
     """Files written, below the output folder; the target is the last if it is among them."""
     warnings: Sequence[Message] = ()
-    """Messages; as plain texts if an old journal has nothing else."""
     facts: dict[str, Any] = field(default_factory=dict)
     """Facts, in the form in which ``convert --json`` prints them."""
     error: str = ""

@@ -34,6 +34,7 @@ from ...io_formats.disk.atomic_write import real_place, remove_file, rename_over
 from ...io_formats.disk.reach import Reach
 from ...io_formats.disk.special_files import require_regular
 from .. import interruption
+from ..environment import limited_cores
 from ..output import one_line
 
 if TYPE_CHECKING:
@@ -91,9 +92,21 @@ class CannotDrawError(ExportError):
 
 
 class BlendSession:
-    """Loads Blender on first use and keeps the add-on's properties registered until the end of the ``with`` block."""
+    """Loads Blender on first use and keeps the add-on's properties registered until the end of the ``with`` block.
 
-    def __init__(self, *, show_chatter: bool = False) -> None:
+    Parameters
+    ----------
+    show_chatter:
+        Whether Blender's console output is printed.
+    threads:
+        Number of threads of Blender as a module; 0 for its default, one for each core. For small files, the threads of
+        all cores busy-wait for each other, which doubles the processor time.
+    number:
+        Number of this process among those of a run; see :func:`.environment.limited_cores`.
+    """
+
+    def __init__(self, *, show_chatter: bool = False, threads: int = 0, number: int = 0) -> None:
+        self._cores = threads, number
         self._bpy: Any = None
         self._registered: Any = None
         self._show_chatter = show_chatter
@@ -122,7 +135,8 @@ class BlendSession:
             This Python has no ``bpy`` module, or it cannot be loaded.
         """
         if self._bpy is None:
-            bpy = _import_bpy()
+            with limited_cores(*self._cores):
+                bpy = _import_bpy()
             if not hasattr(bpy.types.Collection, "meshferry"):
                 properties: Any = importlib.import_module("...blender_data.properties", __package__)
                 properties.register()
@@ -330,9 +344,9 @@ def parts_to_export(scene: Any, wanted: Sequence[str], *, several: bool, with_me
         return [BlendPart(_collection(collections, name)) for name in dict.fromkeys(wanted)]
     bodies = [one for one in collections.values() if with_meshes and has_only_bodies(one.all_objects)]
     found = [one for one in collections.values() if one.meshferry.from_file and one not in bodies]
-    if not found and not any(_is_exportable(one) for one in scene.collection.objects):
+    if not found and not any(one.type not in _NOT_EXPORTABLE for one in scene.collection.objects):
         children = scene.collection.children
-        found = [child for child in children if any(_is_exportable(one) for one in child.all_objects)]
+        found = [child for child in children if any(one.type not in _NOT_EXPORTABLE for one in child.all_objects)]
     if len(found) == 1 or (found and several):
         return [BlendPart(one) for one in found if one not in bodies] or [BlendPart(None)]
     return [BlendPart(None)]
@@ -413,10 +427,6 @@ def _collection(collections: Mapping[str, Any], name: str) -> Any:
         known = ", ".join(f"'{one}'" for one in collections) or "none"
         raise ExportError("There is no collection '{}' in the scene; there are {}", name, known)
     return collections[name]
-
-
-def _is_exportable(block: Any) -> bool:
-    return block.type not in _NOT_EXPORTABLE
 
 
 def require_readable(path: Path) -> None:

@@ -26,7 +26,6 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -40,7 +39,8 @@ from ...io_formats.disk.reach import Reach, as_option
 from ...io_formats.disk.special_files import require_regular
 from ...io_formats.encodings import lz4_block
 from .blend_files import BlendSession, require_readable
-from .blender_formats import BlenderFormat
+from .blender_formats import BlenderFormat, on_disk
+from .settings import Settings
 
 if TYPE_CHECKING:
     import bpy
@@ -331,21 +331,22 @@ _HIGHEST_EXPONENT = 4
 """Blender's exporters scale by at most 10,000."""
 
 
-@dataclass
-class Written:
-    """The files that Blender's exporter wrote, and messages about them."""
+def open_file(
+    session: BlendSession, known: BlenderFormat, source: Path, content: bytes | None, settings: Settings
+) -> list[Message]:
+    """Open a .blend file, or import another one into an empty file; return messages about data that was left out.
 
-    outputs: list[OutputFile]
-    """The files; the chosen one is the last."""
-    notices: list[Message]
+    ``content`` is the content of the file if it is in memory already; ``source`` is then only its name.
+    """
+    with on_disk(source, content) as path:
+        if known.is_blend:
+            return session.open(path, settings.reach_of(path))
+        session.start_empty()
+        return read_file(session, path, known, settings.reach_of(path))[1]
 
 
-def read_file(
-    session: BlendSession, path: Path, known: BlenderFormat, reach: Reach | None = None
-) -> tuple[Any, list[Message]]:
+def read_file(session: BlendSession, path: Path, known: BlenderFormat, reach: Reach) -> tuple[Any, list[Message]]:
     """Import a file into the open one, in a collection named after it.
-
-    By default, files that it names are read from its own folder.
 
     Return the collection, and messages about data that the importer or its reach left out. If the open file is empty,
     the scene gets the frame rate at which the keys are on whole frames. Otherwise keys are moved to keep the speed at
@@ -353,7 +354,6 @@ def read_file(
     """
     from ...blender_data.addon_formats import addon_export, addon_import
 
-    reach = reach or Reach.of(path)
     require_readable(path)
     with session.quiet(errors=True):
         require_within(path, reach, session.load_for_changes())
@@ -468,8 +468,8 @@ def _rate_of_keys(session: BlendSession, scene: Any, stated: float) -> float:
 
 def write_objects(
     session: BlendSession, objects: Sequence[Any], clips: Sequence[str], target: Path, known: BlenderFormat
-) -> Written:
-    """Export objects of the open file with Blender's exporter; return the files.
+) -> tuple[list[OutputFile], list[Message]]:
+    """Export objects of the open file with Blender's exporter; return the files, the chosen one last, and messages.
 
     They are written to a temporary folder. The open file is modified.
 
@@ -528,7 +528,7 @@ def write_objects(
             raise ExportError("Blender cannot write it: it made no file")
         if exponent:
             chosen.write_bytes(_with_exponent(chosen.read_bytes(), -exponent))
-        return Written(_outputs(Path(folder), chosen), report.messages)
+        return _outputs(Path(folder), chosen), report.messages
 
 
 def _animation_arguments(scene: bpy.types.Scene, clips: Sequence[str], known: BlenderFormat) -> dict[str, Any]:

@@ -11,9 +11,12 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, TypeAlias
 
 from ...io_formats.core.capabilities import ANY_NUMBER, Capabilities
+from ...io_formats.core.format import Format
+from ...io_formats.core.options import Options
+from ...io_formats.registry import FORMATS
 
 MOST_UV_LAYERS = 8
 """Maximum number of UV maps of a mesh in Blender."""
@@ -81,6 +84,17 @@ class BlenderFormat:
     moves_rigs_in: str = ""
     """Name of a format whose target program takes these files, too, but shows rigged meshes with its joints elsewhere.
     """
+
+    needs_blender: ClassVar[bool] = True
+    is_patched: ClassVar[bool] = False
+    is_read: ClassVar[bool] = True
+    is_written: ClassVar[bool] = True
+    export_options: ClassVar[type[Options]] = Options
+
+    @property
+    def written_extensions(self) -> tuple[str, ...]:
+        """The extensions with which files are written."""
+        return self.extensions
 
     def capabilities_in(self, version: tuple[int, ...]) -> Capabilities:
         """Return the capabilities of files that a given Blender version writes."""
@@ -278,12 +292,22 @@ USDZ = replace(USD, name="usdz", label="USD Archive", extensions=(".usdz",), is_
 BLENDER_FORMATS: tuple[BlenderFormat, ...] = (BLEND_FILE, GLB, GLTF, FBX, OBJ, PLY, USD, USDZ)
 
 
+AnyFormat: TypeAlias = Format | BlenderFormat
+"""A format of Meshferry or one of Blender's own. Both have names, capabilities, ``is_set`` and ``needs_blender``."""
+ALL_FORMATS: tuple[AnyFormat, ...] = (*FORMATS, *BLENDER_FORMATS)
+
+
 def by_extension(extension: str) -> BlenderFormat | None:
     """Return the format with an extension (with its dot, in any case), or None."""
     for known in BLENDER_FORMATS:
         if extension.lower() in known.extensions:
             return known
     return None
+
+
+def format_named(name: str) -> AnyFormat:
+    """Return a format by its name."""
+    return next(known for known in ALL_FORMATS if known.name == name)
 
 
 def by_path(path: Path) -> BlenderFormat | None:

@@ -20,7 +20,7 @@ from .. import inputs
 from ..option_arguments import add_arguments, add_mounts_argument, flags_of, given_options
 from . import blender_formats
 from .blend_files import BlendOptions
-from .blender_formats import BLEND_FILE, BlenderFormat
+from .blender_formats import BLEND_FILE, AnyFormat
 from .convert_plan import ConversionPlan
 from .settings import BLEND, EXPORT, IMPORT, Settings, option_tables, parse_renaming
 
@@ -89,7 +89,7 @@ def _searched(path: str) -> str:
     return os.path.abspath(path) if os.path.isdir(path) else ""
 
 
-def require_known_options(settings: Settings, target: Format | BlenderFormat) -> None:
+def require_known_options(settings: Settings, target: AnyFormat) -> None:
     """Raise an error for options that have no effect on files of the target format, whatever the source format.
 
     Raises
@@ -107,18 +107,14 @@ def require_known_options(settings: Settings, target: Format | BlenderFormat) ->
 
 
 def useless_options(settings: Settings, plan: ConversionPlan) -> list[str]:
-    """Return a message for each given option that has no effect in this run."""
-    if not plan.jobs:
-        return []
+    """Return a message for each given option that has no effect in this run, which has a job."""
     sources = [source for job in plan.jobs for source in job.sources]
     formats = (known for source in sources for known in inputs.formats_of(source))
     from_blend = any(blender_formats.by_path(source) is not None for source in sources)
     return useless_between(settings, formats, plan.jobs[0].format, from_blend=from_blend)
 
 
-def useless_between(
-    settings: Settings, sources: Iterable[Format], target: Format | BlenderFormat, *, from_blend: bool
-) -> list[str]:
+def useless_between(settings: Settings, sources: Iterable[Format], target: AnyFormat, *, from_blend: bool) -> list[str]:
     """Return the given options that have no effect on a conversion from some formats to another.
 
     Parameters
@@ -131,14 +127,12 @@ def useless_between(
     return [Text("{} has no effect {}", flag, place) for flag in useless]
 
 
-def _useless_flags(
-    settings: Settings, sources: Iterable[Format], target: Format | BlenderFormat, *, from_blend: bool
-) -> list[str]:
+def _useless_flags(settings: Settings, sources: Iterable[Format], target: AnyFormat, *, from_blend: bool) -> list[str]:
     read = {known.name: known for known in sources}
     counting: dict[str, set[str]] = {}
-    if isinstance(target, BlenderFormat):
+    if target.needs_blender:
         counting[IMPORT.key] = _names(applicable(IMPORT_OPTIONS, (known.capabilities for known in read.values())))
-        if target.is_blend:
+        if target is BLEND_FILE:
             counting[BLEND.key] = _names(BlendOptions.table())
         elif from_blend:
             counting[EXPORT.key] = {HIDDEN.name}

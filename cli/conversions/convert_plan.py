@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from ...io_formats import api, registry
-from ...io_formats.core.errors import FormatError, MeshferryError, refusal
-from ...io_formats.core.format import FileFormat, Format
+from ...io_formats.core.errors import ExportError, FormatError, MeshferryError, refusal
+from ...io_formats.core.messages import Message, Text, distinct
 from ...io_formats.core.options import FILES_AS_LEVELS
 from ...io_formats.disk.atomic_write import DEVICE_NAME
 from ...io_formats.disk.file_names import PathTable, is_device
 from ...io_formats.partner_files import FileSet, file_sets
 from .. import inputs
-from ..inputs import InputFile, Warn
+from ..inputs import Warn
 from ..output import shortened
 from . import blender_formats
-from .blender_formats import BlenderFormat
+from .blender_formats import ALL_FORMATS, BLEND_FILE, AnyFormat
 from .settings import Settings
 
 
@@ -31,7 +32,7 @@ class ConversionJob:
     sources: tuple[Path, ...]
     """Source files. Several become collections of one .blend file, or animations inside the first one."""
     target: Path
-    format: Format | BlenderFormat
+    format: AnyFormat
     """The target format."""
     folder: Path | None
     """The output folder, if the user gave one. It is created if necessary, and a source may become several files in it.
@@ -56,11 +57,51 @@ class ConversionJob:
 
         They also read the source files of missing models that files with placements refer to.
         """
-        return any(map(_uses_importer, self.sources))
+        extensions = set(map(registry.extension_of, self.sources))
+        imported = (known for known in ALL_FORMATS if known.capabilities.placement or known.needs_blender)
+        return any(not extensions.isdisjoint(known.extensions) for known in imported if known is not BLEND_FILE)
 
     def file_set(self, source: Path) -> FileSet:
         """Return a source with its partners."""
         return self.sets.get(source) or FileSet(source)
+
+
+ANOTHER_FAILED = "Not written, since another file failed and the conversion is strict"
+
+
+@dataclass
+class Outcome:
+    """The outcome for one file, or for one collection of a .blend file."""
+
+    source: Path
+    target: Path
+    collection: str = ""
+    facts: dict[str, Any] | None = None
+    warnings: list[Message] = field(default_factory=list)
+    problem: Exception | None = None
+    files: list[Path] = field(default_factory=list)
+    """All files of a set, the target last; empty for formats whose documents are a single file."""
+
+    @contextlib.contextmanager
+    def attempt(self) -> Iterator[None]:
+        """Record an exception in the ``with`` block as the problem, and continue after the block."""
+        try:
+            yield
+        except Exception as problem:  # noqa: BLE001 (a bad file never stops the rest; the reporter tells defects apart)
+            self.problem = problem
+
+    def add(self, messages: Iterable[Message]) -> None:
+        """Add messages without duplicates."""
+        self.warnings = distinct([*self.warnings, *messages])
+
+    def report(self, messages: Iterable[Message], *, strict: bool) -> None:
+        """Add messages without duplicates. In a strict conversion, raise an error if some are losses."""
+        new = distinct(messages)
+        self.add(new)
+        lost = [message for message in new if message.is_loss]
+        if strict and lost:
+            more = Text(" (and {:,} more)", len(lost) - 1) if len(lost) > 1 else ""
+            raise ExportError("Not written, since the conversion is strict: {}{}", lost[0], more)
 
 
 @dataclass(frozen=True)
@@ -131,14 +172,6 @@ def refuse_levels(read_options: Mapping[str, Any]) -> None:
         raise MeshferryError("--files-as-levels makes one file of several; name the file to write")
 
 
-def _uses_importer(path: Path) -> bool:
-    known = blender_formats.by_path(path)
-    if known is not None:
-        return not known.is_blend
-    extension = registry.extension_of(path)
-    return any(own.capabilities.placement and extension in own.extensions for own in registry.FORMATS)
-
-
 class _Expander:
     """Finds the input files, without the partner files, which are read with their main file."""
 
@@ -148,17 +181,22 @@ class _Expander:
         """The sets of all files found, by main file."""
         self._warn = warn
 
-    def expand(self, paths: Sequence[str], extensions: Sequence[str], leave_out: Path | None = None) -> inputs.Inputs:
-        """Return the files as :func:`..inputs.expand` does."""
+    def expand(
+        self, paths: Sequence[str], target: AnyFormat, extension: str, leave_out: Path | None = None
+    ) -> inputs.Inputs:
+        """Return the files to convert to an extension of the target, as :func:`..inputs.expand` does."""
+        extensions = searched(target, extension)
         found = inputs.expand(paths, extensions, leave_out=leave_out, warn=self._warn, skips_empty=True)
         self.sets = {one.path: one for one in file_sets((file.path for file in found.files), self.options)}
+        for path in self.sets:
+            refuse_same_kind(path, extension)
         return replace(found, files=tuple(file for file in found.files if file.path in self.sets))
 
 
 def refuse_changes(extension: str) -> None:
     """Raise an error if files of a format are only written back over the file that a scene was imported from."""
     name, kind = known_kind(extension)
-    if isinstance(kind, FileFormat) and name not in kind.written_extensions:
+    if name not in kind.written_extensions:
         raise MeshferryError(
             "Changes go back into the {} that a scene was imported from: name that file instead of --to {}",
             kind.label,
@@ -192,7 +230,7 @@ def is_format_name(text: str) -> bool:
     return any(known.name == text.lower() and known.is_written for known in registry.FORMATS)
 
 
-def known_kind(text: str) -> tuple[str, Format | BlenderFormat]:
+def known_kind(text: str) -> tuple[str, AnyFormat]:
     """Return a writable extension, with its dot, and its format.
 
     The name of a format means its own extension, even if formats share an extension.
@@ -224,16 +262,15 @@ _Jobs = tuple[list[ConversionJob], tuple[FormatError, ...]]
 def _folder_jobs(
     paths: Sequence[str],
     extension: str,
-    target: Format | BlenderFormat,
+    target: AnyFormat,
     folder: Path,
     expander: _Expander,
     *,
     is_named: bool,
 ) -> _Jobs:
-    found = expander.expand(paths, searched(target, extension), leave_out=folder)
-    _refuse_same_kind(found.files, extension)
+    found = expander.expand(paths, target, extension, leave_out=folder)
     wanted = [(file.path, folder / renamed(file.relative, extension)) for file in found.files]
-    if not isinstance(target, BlenderFormat):
+    if not target.needs_blender:
         jobs = [ConversionJob((source,), path, target, folder, is_named=is_named) for source, path in wanted]
         return jobs, found.problems
     together: PathTable[list[tuple[Path, Path]]] = PathTable()
@@ -248,7 +285,7 @@ def _folder_jobs(
     return [job for group in groups for job in _joint_jobs(group, target, folder)], found.problems
 
 
-def _joint_jobs(group: Sequence[tuple[Path, Path]], target: BlenderFormat, folder: Path) -> list[ConversionJob]:
+def _joint_jobs(group: Sequence[tuple[Path, Path]], target: AnyFormat, folder: Path) -> list[ConversionJob]:
     """Combine a mesh with the animations of the same name in one job; with several meshes, make separate jobs."""
     sources = sorted((source for source, _ in group), key=inputs.is_animation)
     if sum(not inputs.is_animation(source) for source in sources) <= 1:
@@ -256,13 +293,13 @@ def _joint_jobs(group: Sequence[tuple[Path, Path]], target: BlenderFormat, folde
     return [ConversionJob((source,), path, target, folder) for source, path in group]
 
 
-def searched(target: Format | BlenderFormat, extension: str = "") -> tuple[str, ...]:
+def searched(target: AnyFormat, extension: str = "") -> tuple[str, ...]:
     """Return the extensions of files that a folder search includes: all that can be converted to the target.
 
     These are meshes for mesh formats and animations for animation formats, including Blender's formats, without files
     that already have the target ``extension``.
     """
-    if isinstance(target, BlenderFormat):
+    if target.needs_blender:
         ours = inputs.known_extensions()
     else:
         alike = [
@@ -273,7 +310,7 @@ def searched(target: Format | BlenderFormat, extension: str = "") -> tuple[str, 
             and not known.capabilities.placement
         ]
         ours = tuple(dict.fromkeys(extension for known in alike for extension in known.extensions))
-    left_out = extension or (target.extensions[0] if isinstance(target, BlenderFormat) else "")
+    left_out = extension or (target.extensions[0] if target.needs_blender else "")
     return (*ours, *(other for other in blender_formats.extensions() if other != left_out))
 
 
@@ -301,16 +338,15 @@ def _file_job(paths: Sequence[str], expander: _Expander, *, embeds: bool) -> _Jo
         raise MeshferryError("{}: {}; nothing was written", target, DEVICE_NAME)
     if not os.path.isdir(target.parent):
         raise MeshferryError("{}: the folder does not exist: {}; nothing was written", target, target.parent)
-    found = expander.expand(paths[:-1], searched(format_, extension))
-    _refuse_same_kind(found.files, extension)
+    found = expander.expand(paths[:-1], format_, extension)
     sources = [file.path for file in found.files]
-    if len(sources) > 1 and not isinstance(format_, BlenderFormat):
+    if len(sources) > 1 and not format_.needs_blender:
         sources = _embedded(sources, written, format_, embeds=embeds)
     jobs = [ConversionJob(tuple(sources), target, format_, None)] if sources else []
     return jobs, found.problems
 
 
-def _embedded(sources: Sequence[Path], extension: str, target: Format, *, embeds: bool) -> list[Path]:
+def _embedded(sources: Sequence[Path], extension: str, target: AnyFormat, *, embeds: bool) -> list[Path]:
     """Return the files that are combined in one, the mesh first, followed by the animations to embed."""
     refusal = f"{len(sources)} files cannot become one {extension} file; use --to {extension.lstrip('.')} -o FOLDER"
     meshes = [source for source in sources if not inputs.is_animation(source)]
@@ -326,12 +362,6 @@ def refuse_same_kind(path: Path, extension: str) -> None:
     """Raise an error for a file of Blender's formats that already has the extension to write."""
     if blender_formats.by_path(path) and path.suffix.lower() == extension:
         raise MeshferryError("{} is a {} file already", path, extension)
-
-
-def _refuse_same_kind(found: Sequence[InputFile], extension: str) -> None:
-    """Raise an error for files of Blender's formats that already have the target format."""
-    for file in found:
-        refuse_same_kind(file.path, extension)
 
 
 def _taken(jobs: Sequence[ConversionJob], also_read: Sequence[Path]) -> PathTable[Path | ConversionJob]:

@@ -172,6 +172,15 @@ class FileNames:
                 self._companions.add(path, content)
         return clashing
 
+    def answer(self, question: str, *arguments: Any) -> Any:
+        """Return the value of a method for another process, as data for JSON; companions are given in pairs."""
+        if question == "claim":
+            return self.claim({Path(path): content for path, content in arguments})
+        if question == "is_taken":
+            return self.is_taken(Path(*arguments))
+        own, target, name = arguments
+        return self.of_part(Path(own), Path(target), name)
+
     def _is_free(self, path: Path, content: str) -> bool:
         """Return whether a companion file may have a path: it is free, or reserved for the same content."""
         there = self._companions.find(path)

@@ -13,7 +13,7 @@ from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from .capabilities import Capabilities
 from .errors import UnsupportedFormatError
@@ -93,6 +93,8 @@ class FileFormat:
     capabilities: Capabilities
     modules: Callable[[str], Any] = field(repr=False)
     """Imports a module of the format by its name, usually :func:`modules_of`."""
+    needs_blender: ClassVar[bool] = False
+    """Whether Blender itself reads and writes the files; the command line knows such formats besides."""
     is_read: bool = True
     reads_paths: bool = False
     """Whether a file may be larger than the memory, so that ``read_path`` reads it, and its document reads on later."""

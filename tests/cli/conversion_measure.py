@@ -370,17 +370,14 @@ def measured_file(path: Path, others: Iterable[Path] = ()) -> Measured:
     """Measure a file and the others that came with it."""
     from meshferry.cli.conversions import blender_exchange, blender_formats
     from meshferry.cli.conversions.blend_files import BlendSession
+    from meshferry.cli.conversions.settings import Settings
     from meshferry.io_formats import api
 
     known = blender_formats.by_path(path)
     if known is None:
         return measured_scenes([api.read_scene(one) for one in (path, *others)])
     with BlendSession() as session:
-        if known.is_blend:
-            session.open(path)
-        else:
-            session.start_empty()
-            blender_exchange.read_file(session, path, known)
+        blender_exchange.open_file(session, known, path, None, Settings())
         return measured_blender()
 
 

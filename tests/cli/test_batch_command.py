@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 from batch_stand_ins import PretendedWorkers
 from meshferry.cli.batch import progress, runner, shard
+from meshferry.cli.batch.progress import Summary
 from meshferry.cli.batch.state import locked
-from meshferry.cli.batch.summary import Summary
 from meshferry.cli.batch.tasks import DISK_FULL, Result, Status, Task, TaskKind
 from meshferry.cli.conversions import conversion_arguments
 from meshferry.cli.conversions.settings import Settings

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from batch_stand_ins import Heard, PretendedWorkers, content_hash, make_task, plan_of
 from meshferry.cli.batch import output_folder, runner, sources
+from meshferry.cli.batch.progress import SLOWEST_KEPT, Summary
 from meshferry.cli.batch.state import State
-from meshferry.cli.batch.summary import SLOWEST_KEPT, Summary
 from meshferry.cli.batch.tasks import DISK_FULL, Result, Status, TaskKind
 from meshferry.cli.environment import available_cores
 from meshferry.io_formats.core.errors import MeshferryError

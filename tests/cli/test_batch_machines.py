@@ -12,7 +12,7 @@ from contextlib import ExitStack, suppress
 
 import pytest
 from batch_mills import TO, command, journal_lines, run, shard_journals, write_library, written
-from meshferry.cli.batch import dask_cluster
+from meshferry.cli.batch import shard as machines
 from meshferry.cli.batch.tasks import BatchSettings, Task
 from meshferry.io_formats.core.errors import MeshferryError
 
@@ -169,7 +169,7 @@ def test_a_batch_outlives_its_scheduler(library, cluster, tmp_path):
 def test_a_scheduler_that_is_not_there_is_named(tmp_path, meshferry, monkeypatch, address):
     """Also for an address that needs certificates, of which dask's settings name none."""
     pytest.importorskip("distributed", reason="dask.distributed is absent")
-    monkeypatch.setattr(dask_cluster, "_CONNECT_SECONDS", 1)
+    monkeypatch.setattr(machines, "_CONNECT_SECONDS", 1)
     write_library(tmp_path / "lib", 1)
     arguments = ["--to", TO, "-o", tmp_path / "out", "--scheduler", address]
     done = meshferry("batch", tmp_path / "lib", *arguments)
@@ -197,14 +197,14 @@ def test_without_dask_it_says_how_to_get_it(tmp_path, meshferry, monkeypatch):
 )
 def test_what_stops_every_shard_ends_the_run_in_words(tmp_path, problem, said):
     pytest.importorskip("distributed", reason="dask.distributed is absent")
-    pool = dask_cluster.DaskPool(BatchSettings(scheduler="tcp://x:1", worker_command="mf --x"), tmp_path)
+    pool = machines.DaskPool(BatchSettings(scheduler="tcp://x:1", worker_command="mf --x"), tmp_path)
     with pytest.raises(MeshferryError, match=said):
         pool._reason(problem)
 
 
 def test_what_kills_a_shard_is_said_of_its_files(tmp_path):
     pytest.importorskip("distributed", reason="dask.distributed is absent")
-    pool = dask_cluster.DaskPool(BatchSettings(scheduler="tcp://x:1"), tmp_path)
+    pool = machines.DaskPool(BatchSettings(scheduler="tcp://x:1"), tmp_path)
     said = pool._reason(subprocess.CalledProcessError(-9, "mf", b"", b"last words\n"))
     assert "Killed" in said and "memory" in said and said.endswith("and its shard with it: last words")
 
@@ -214,7 +214,7 @@ def test_what_kills_a_shard_is_said_of_its_files(tmp_path):
     [(1, 1, 1), (12, 2, 6), (24, 2, 10), (24, 8, 3), (1000, 4, 32), (100_000, 16, 200), (5, 100, 1)],
 )
 def test_shards_are_worth_a_start_and_leave_no_thread_idle(count, threads, size):
-    assert dask_cluster.shard_size(count, threads) == size
+    assert machines.shard_size(count, threads) == size
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_shards_are_worth_a_start_and_leave_no_thread_idle(count, threads, size)
 )
 def test_shards_are_ranges_of_the_plan(numbers, size, ranges):
     tasks = [Task(number, 0, "", "", "", 0, 0) for number in numbers]
-    shards = list(dask_cluster.make_shards(tasks, size))
-    lines = [dask_cluster.lines_of(shard) for shard in shards]
+    shards = list(machines.make_shards(tasks, size))
+    lines = [machines.lines_of(shard) for shard in shards]
     assert [f"{part[0]}-{part[-1]}" for part in lines] == ranges
     assert [task for shard in shards for task in shard] == tasks

@@ -258,13 +258,13 @@ def test_nobody_is_left_of_a_killed_driver(tmp_path):
 
 @pytest.mark.parametrize("has_begun", [False, True])
 def test_a_worker_removes_its_folder_if_the_driver_is_killed_at_its_start(tmp_path, has_begun):
-    from meshferry.cli.batch.workers import protocol, worker_process
+    from meshferry.cli.batch.workers import pool, protocol
 
-    folder = tmp_path / f"{worker_process.FOLDER_PREFIX}x"
+    folder = tmp_path / f"{pool.FOLDER_PREFIX}x"
     folder.mkdir()
     environment = os.environ | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(folder))
     hello = {"token": "0", "threads": 1, "number": 0}
-    command = worker_process.worker_command(1)
+    command = pool.worker_command(1)
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment) as worker:
         worker.stdout.close()
         if has_begun:
@@ -308,14 +308,14 @@ def test_an_interruption_is_for_the_driver_alone(make_pool, tmp_path):
 
 
 def test_a_process_that_prints_without_end_does_not_fill_the_disk(monkeypatch):
-    from meshferry.cli.batch.workers import worker_process
+    from meshferry.cli.batch.workers import pool
 
     program = "import sys; sys.stderr.write('x' * 5000); sys.stdin.read(); sys.exit('the end')"
-    process = worker_process.WorkerProcess([sys.executable, "-c", program])
+    process = pool.WorkerProcess([sys.executable, "-c", program])
     wait_until(lambda: os.fstat(process._log.fileno()).st_size == 5000)
     process.limit_log()
     assert os.fstat(process._log.fileno()).st_size == 5000, "that is not too much"
-    monkeypatch.setattr(worker_process, "_LARGEST_LOG", 4999)
+    monkeypatch.setattr(pool, "_LARGEST_LOG", 4999)
     process.limit_log()
     assert os.fstat(process._log.fileno()).st_size == 0
     process._input.close()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import os
+import runpy
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -48,3 +50,9 @@ def test_files_on_another_drive_are_not_below_the_output_folder(monkeypatch, tmp
 @pytest.mark.parametrize("name", ["CONIN$", "conout$", "CONOUT$.old", "aux", "LPT¹"])
 def test_names_of_windows_devices_are_not_used_for_files(name):
     assert file_name(name).split(".")[0].rstrip().upper() != name.split(".")[0].upper()
+
+
+def test_windows_has_no_module_resource(monkeypatch):
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setitem(sys.modules, "resource", None)
+    assert runpy.run_path(environment.__file__)["available_cores"]() > 0

@@ -30,14 +30,15 @@ def output(tmp_path):
 def make_converter(library, output):
     """Return a function that makes a converter; the sessions of all are closed at the end."""
     from meshferry.cli.batch.workers.protocol import Setup
-    from meshferry.cli.batch.workers.worker import Converter, ThreadLimitedSession
+    from meshferry.cli.batch.workers.worker import Converter
+    from meshferry.cli.conversions.blend_files import BlendSession
     from meshferry.cli.conversions.conversion_arguments import add_conversion_arguments, settings_of
 
     made = []
     plan = output / "meshferry-batch" / "plan.sqlite"
 
     def make(extension, *argv):
-        session = ThreadLimitedSession()
+        session = BlendSession(show_chatter=True)
         made.append(session)
         parser = argparse.ArgumentParser()
         parser.add_argument("--to")
@@ -297,6 +298,23 @@ def test_processes_of_the_blender_that_runs_this(library, output):
         bpy.ops.wm.open_mainfile(filepath=str(output / f"{number}.blend"))
         assert sum(len(mesh.polygons) for mesh in bpy.data.meshes) == 12
     assert sorted(path.name for path in output.iterdir()) == ["0.blend", "1.blend", "2.blend"]
+
+
+def test_a_job_is_the_same_in_the_process_that_runs_it(tmp_path):
+    """With its partner files, and also if the format is only patched."""
+    import json
+
+    from meshferry.cli.batch.workers import protocol
+    from meshferry.cli.conversions.blender_formats import ALL_FORMATS
+    from meshferry.cli.conversions.convert_plan import ConversionJob
+    from meshferry.io_formats.partner_files import FileSet
+
+    files = FileSet(tmp_path / "a.dae", {"LOD1": tmp_path / "a_LOD1.dae"}, (tmp_path / "a.dae", tmp_path / "b.dae"))
+    for number, known in enumerate(ALL_FORMATS):
+        folder, sets = (tmp_path, {files.path: files}) if number % 2 else (None, {})
+        job = ConversionJob((files.path, tmp_path / "c.glb"), tmp_path / "x", known, folder, bool(sets), sets=sets)
+        data = json.loads(protocol.encode_job(job, {}))
+        assert protocol.parse_job(data["job"]) == job, known.name
 
 
 def test_a_worker_started_by_hand(run_python):

@@ -4,7 +4,6 @@ import os
 import shutil
 import signal
 import sys
-from pathlib import Path
 
 import conversion_models as models
 import pytest
@@ -48,17 +47,17 @@ def write_ply(tmp_path):
 @pytest.fixture
 def calls(monkeypatch):
     """Return a dictionary of functions to run when the worker begins a source; they are given its process."""
-    from meshferry.cli.batch.workers import conversion_messages, conversion_worker
+    from meshferry.cli.batch.workers.pool import IsolatedConversion
 
     by_name = {}
-    value = conversion_worker.ConversionWorker._value
+    begin = IsolatedConversion._begin
 
-    def called(worker, name, arguments):
-        if name == conversion_messages.BEGIN and arguments[0] is not None:
-            by_name.pop(Path(arguments[0]).name, lambda process: None)(worker._process)
-        return value(worker, name, arguments)
+    def called(worker, source):
+        if source is not None:
+            by_name.pop(source.name, lambda process: None)(worker._process)
+        begin(worker, source)
 
-    monkeypatch.setattr(conversion_worker.ConversionWorker, "_value", called)
+    monkeypatch.setattr(IsolatedConversion, "_begin", called)
     return by_name
 
 

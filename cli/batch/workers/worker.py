@@ -23,11 +23,11 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from ....io_formats.core.errors import FormatError, MeshferryError, MissingLibraryError, refusal
+from ....io_formats.core.errors import FormatError, MeshferryError, refusal
 from ....io_formats.core.messages import distinct
 from ....io_formats.disk.atomic_write import remove_folder
 from ....io_formats.disk.file_names import PathTable
@@ -37,44 +37,24 @@ from ....io_formats.projects import Projects
 from ... import environment, interruption
 from ...conversions import blender_formats
 from ...conversions.blend_files import BlendSession, CannotDrawError
-from ...conversions.blender_formats import BlenderFormat
 from ...conversions.conversion import Conversion
-from ...conversions.convert_plan import ConversionJob, is_format_name, known_kind
+from ...conversions.convert_plan import ConversionJob, Outcome, is_format_name, known_kind
 from ...conversions.settings import ConversionContext, FileNames, Settings
-from ...environment import limited_cores, peak_memory
+from ...environment import peak_memory
 from ...inputs import file_key
 from ...output import cause, error_cause, make_streams_safe, plain
+from .. import output_folder, report_pictures
 from ..plan import PlannedNames
 from ..tasks import CANNOT_DRAW, DISK_FULL, PROJECTS_FOLDER, STATE_FOLDER, LoadedTask, Result, Status, TaskKind
 from . import protocol
+from .pool import FOLDER_PREFIX
 from .protocol import Setup
-from .worker_process import FOLDER_PREFIX
 
 _HASH_SIZE = 16
 _LARGE = 64 * 2**20
 """Bytes above which a file is read twice, for its hash and its content, instead of kept in memory."""
 _LAYERS = frozenset({"uv_layers", "color_layers"})
 """Facts whose maximum is used when the facts of several scenes are merged; other numbers are added."""
-
-
-class ThreadLimitedSession(BlendSession):
-    """A Blender session with a limited number of threads; 0 for the default, one for each core.
-
-    For small files, the threads of all cores busy-wait for each other, which doubles the processor time.
-    """
-
-    def __init__(self, threads: int = 0, number: int = 0) -> None:
-        # Blender's output becomes the log of the worker: the last output before a crash.
-        super().__init__(show_chatter=True)
-        self._threads = threads
-        self._number = number
-
-    def load(self) -> Any:
-        """Load Blender as :class:`BlendSession` does."""
-        if self._bpy is not None or "bpy" in sys.modules:
-            return super().load()
-        with limited_cores(self._threads, self._number):
-            return super().load()
 
 
 class Converter:
@@ -96,8 +76,12 @@ class Converter:
 
     def prepare(self) -> None:
         """Load Blender if the batch writes files of Blender's formats."""
-        if isinstance(self._format, BlenderFormat):
+        if self._format.needs_blender:
             self._session.load()
+
+    def run(self, header: dict[str, Any], content: bytes | None) -> bytes:
+        """Execute the task of a message; return the answer."""
+        return protocol.encode_result(self.convert(protocol.parse_task(header, content)), peak_memory())
 
     def convert(self, loaded: LoadedTask) -> Result:
         """Execute a task. Errors of the file are returned in the result, not raised."""
@@ -150,8 +134,6 @@ class Converter:
         """Return catalog and preview picture for the asset of a task; None if the picture could not be drawn."""
         if not self._settings.blend_options.use_assets:
             return {}
-        from .. import output_folder, report_pictures
-
         has_picture = report_pictures.read_picture(self._output, result.hash) is not None
         return {
             "asset_catalog": output_folder.catalog_id(result.task.target),
@@ -159,14 +141,63 @@ class Converter:
         }
 
     def _draw(self, source: Path, content: bytes | None, result: Result) -> None:
-        from .. import report_pictures
-
         to = report_pictures.picture_file(self._output, result.hash)
         if report_pictures.read_picture(self._output, result.hash) is None:
             report_pictures.render(
                 self._session, source, to, content=content, settings=self._settings, projects=self._projects
             )
         result.outputs = [to.relative_to(self._output).as_posix()]
+
+
+class JobConverter:
+    """Runs jobs of ``convert``. The driver names the files and counts renamed animations.
+
+    ``ask`` sends a message and returns the driver's reply.
+    """
+
+    def __init__(self, setup: Setup, session: BlendSession, ask: Callable[..., Any]) -> None:
+        sys.path += [folder for folder in setup.libraries if folder not in sys.path]
+        self._session = session
+        self._ask = ask
+        context = ConversionContext(setup.settings, session, _NamesOfDriver(ask))
+        self._clips = context.clips
+        self._conversion = Conversion(context, several=True, on_source=lambda source: ask(begin=source))
+        interruption.accept_forwarded()
+
+    def prepare(self) -> None:
+        """Load Blender. If that fails, the first job reports it."""
+        with contextlib.suppress(MeshferryError):
+            self._session.load()
+
+    def run(self, header: dict[str, Any], _content: bytes | None) -> bytes:
+        """Execute the job of a message; return the last answer."""
+        self._clips.add_state(header["clips"])
+        job = protocol.parse_job(header["job"])
+        try:
+            for outcome in self._conversion.run(job):
+                self._ask(outcome=protocol.encode_outcome(outcome))
+        except (Exception, SystemExit) as problem:  # noqa: BLE001 (scripts of importers may call exit)
+            for source in job.sources:
+                failed = Outcome(source, job.target, problem=MeshferryError(cause(problem)))
+                self._ask(outcome=protocol.encode_outcome(failed))
+        return protocol.encode({"end": self._clips.state()})
+
+
+class _NamesOfDriver(FileNames):
+    """Asks the driver for the names of files, since the driver knows all files of the run."""
+
+    def __init__(self, ask: Callable[..., Any]) -> None:
+        super().__init__(PathTable())
+        self._ask = ask
+
+    def of_part(self, own: Path, target: Path, name: str) -> Path:
+        return Path(self._ask(names=["of_part", own, target, name]))
+
+    def is_taken(self, path: Path) -> bool:
+        return bool(self._ask(names=["is_taken", path]))
+
+    def claim(self, companions: Mapping[Path, str]) -> list[Path]:
+        return list(map(Path, self._ask(names=["claim", *companions.items()])))
 
 
 class PartNames(FileNames):
@@ -219,24 +250,21 @@ def _content_and_hash(files: FileSet, loaded: LoadedTask) -> tuple[bytes | None,
 
     The content is None if the file is large or Blender opens it.
     """
-    content, found = _content_and_digest(files.path, loaded)
+    source, content = files.path, loaded.content
+    if content is None and loaded.task.size <= _LARGE and blender_formats.by_path(source) is None:
+        content = read_bytes(source)
+    if content is not None:
+        found: Any = hashlib.blake2b(content, digest_size=_HASH_SIZE)
+    else:
+        try:
+            with source.open("rb") as stream:
+                found = hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=_HASH_SIZE))
+        except (OSError, ValueError) as problem:
+            raise FormatError("The file cannot be read: {}", refusal(problem), file=str(source)) from None
     for path in files.partners.values():
         with contextlib.suppress(FormatError):  # the conversion reports it
             found.update(read_bytes(path))
     return content, found.hexdigest()
-
-
-def _content_and_digest(source: Path, loaded: LoadedTask) -> tuple[bytes | None, Any]:
-    content = loaded.content
-    if content is None and loaded.task.size <= _LARGE and blender_formats.by_path(source) is None:
-        content = read_bytes(source)
-    if content is not None:
-        return content, hashlib.blake2b(content, digest_size=_HASH_SIZE)
-    try:
-        with source.open("rb") as stream:
-            return None, hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=_HASH_SIZE))
-    except (OSError, ValueError) as problem:
-        raise FormatError("The file cannot be read: {}", refusal(problem), file=str(source)) from None
 
 
 def _merge_facts(facts: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -260,7 +288,6 @@ _REMOVAL_LIMIT = 60.0
 """Time limit in seconds for removing the temporary files after the driver was killed."""
 _WATCHDOG_AGE = 10.0
 """Seconds after which the watchdog is restarted. A restart for each task would take 0.1 ms, as it makes a thread."""
-_Answer = Callable[[bytes], None]
 _Inbox = queue.SimpleQueue[tuple[dict[str, Any], bytes | None] | None]
 _NEW_OBJECTS = 50_000
 """Allocations between two runs of the garbage collector. The default of 700 takes 8% of the time of small files."""
@@ -285,6 +312,8 @@ def run() -> int:
         answers.write(b"\n" + hello["token"].encode("ascii") + b"\n")
         answers.flush()
         _serve(hello, inbox, answers)
+    except KeyboardInterrupt:  # which the driver forwarded
+        pass
     except BrokenPipeError:  # the driver has ended, and the reader removes the temporary files before it exits
         reader.join(_REMOVAL_LIMIT)
     # Skip the shutdown of Blender and Python, which is slow and may crash. The driver removes the temporary files.
@@ -330,56 +359,39 @@ def _remove_temporary_files() -> None:
 
 
 def _serve(hello: dict[str, Any], inbox: _Inbox, answers: BinaryIO) -> None:
-    """Execute the requested tasks."""
+    """Execute the tasks that the driver sends after its settings."""
 
     def answer(message: bytes) -> None:
         answers.write(message)
         answers.flush()
 
-    with ThreadLimitedSession(hello["threads"], hello["number"]) as session:
+    def ask(**message: Any) -> Any:
+        answer(protocol.encode(message))
+        if (reply := inbox.get()) is None:
+            raise KeyboardInterrupt
+        return reply[0]["value"]
+
+    # Blender's output becomes the log of the worker: the last output before a crash.
+    with BlendSession(show_chatter=True, threads=hello["threads"], number=hello["number"]) as session:
         if (request := inbox.get()) is None:
             return
-        serve = _serve_run if "run" in request[0] else _serve_batch
-        serve(request[0], session, inbox, answer)
-
-
-def _serve_run(header: dict[str, Any], session: BlendSession, inbox: _Inbox, answer: _Answer) -> None:
-    """Execute the jobs of one run of ``convert``."""
-    from . import conversion_messages, conversion_server
-
-    run = header["run"]
-    setup = conversion_messages.RunSetup(Settings(**run["settings"]), run["several"], run["libraries"])
-    server = conversion_server.ConversionServer(setup, session, inbox, answer)
-    with contextlib.suppress(MeshferryError):  # the first job raises it again
-        session.load()
-    answer(_ready())
-    goes_on = True
-    while goes_on and (request := inbox.get()) is not None:
-        _empty_log()
-        goes_on = server.run(conversion_messages.parse_job(request[0]["job"]), request[0]["clips"])
-
-
-def _serve_batch(header: dict[str, Any], session: BlendSession, inbox: _Inbox, answer: _Answer) -> None:
-    """Execute the tasks of a batch."""
-    setup = Setup(**header | {"settings": Settings(**header["settings"])})
-    try:
-        converter = Converter(setup, session)
-        converter.prepare()
-    except MeshferryError as problem:
-        is_missing = isinstance(problem, MissingLibraryError)
-        answer(protocol.encode({"refused": cause(problem), "is_missing": is_missing}))
-        return
-    answer(_ready())
-    watchdog = _Watchdog(setup.time_limit)
-    while True:
-        if inbox.empty():
-            watchdog.stop()
-        if (request := inbox.get()) is None:
+        setup = Setup(**request[0] | {"settings": Settings(**request[0]["settings"])})
+        try:
+            converter = Converter(setup, session) if setup.output else JobConverter(setup, session, ask)
+            converter.prepare()
+        except MeshferryError as problem:
+            answer(protocol.encode({"refused": protocol.encode_problem(problem)}))
             return
-        _empty_log()
-        watchdog.start()
-        result = converter.convert(protocol.parse_task(*request))
-        answer(protocol.encode_result(result, peak_memory()))
+        answer(_ready())
+        watchdog = _Watchdog(setup.time_limit if setup.output else 0)
+        while True:
+            if inbox.empty():
+                watchdog.stop()
+            if (request := inbox.get()) is None:
+                return
+            _empty_log()
+            watchdog.start()
+            answer(converter.run(*request))
 
 
 class _Watchdog:
