@@ -335,5 +335,5 @@ class Family:
     folders: tuple[Option, ...] = ()
     """Folders that the preferences hold, besides those that are options of formats."""
     body_shapes: Callable[[], Any] | None = field(default=None, repr=False)
-    """Import the module that shapes the figures of the target; None if it has no figures with sliders. Its functions
-    are those of ``second_life.avatar.armature_sliders``."""
+    """Import the module that shapes the figures of the target, with the functions ``sliders``, ``is_attachment``,
+    ``morph_weights``, ``joint_shapes`` and ``deformations``; None if it has no figures with sliders."""
