@@ -49,7 +49,7 @@ def check_in_context(model: codec.Model, options: Mapping[str, Any], path: Path 
     return found.messages
 
 
-def _has_blender_name(name: Named, report: Callable[..., None]) -> bool:
+def _has_blender_name(name: str, report: Callable[..., None]) -> bool:
     """Report a name that Blender gave a material; return whether it is one."""
     plain, allowed = without_suffix(name), BLENDER_NAMES.name
     if plain == _DEFAULT_NAME:
@@ -62,7 +62,7 @@ def _has_blender_name(name: Named, report: Callable[..., None]) -> bool:
     return plain != name or plain == _DEFAULT_NAME
 
 
-def _check_unknown(name: Named, known: MaterialNames, report: Report, *, has_suggestion: bool) -> None:
+def _check_unknown(name: str, known: MaterialNames, report: Report, *, has_suggestion: bool) -> None:
     """Warn about a name that is not known, unless the known names are incomplete and none is similar."""
     near = known.nearest(name) if has_suggestion else None
     if near is not None:
