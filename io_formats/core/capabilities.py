@@ -98,7 +98,7 @@ class _Loss:
     kind: str
     owner: str
     count: int
-    names: tuple[Named, ...] = ()
+    names: tuple[str, ...] = ()
     """Names of the dropped items; empty if naming ``owner`` is sufficient."""
 
 
@@ -201,7 +201,7 @@ def _clip_losses(clip: Clip, capabilities: Capabilities) -> list[tuple[str, int]
     ]
 
 
-def _lost_names(mesh: Mesh, capabilities: Capabilities) -> list[tuple[str, list[Named]]]:
+def _lost_names(mesh: Mesh, capabilities: Capabilities) -> list[tuple[str, list[str]]]:
     """Return the names of the dropped items of a mesh by kind of loss."""
     materials = dict.fromkeys(name for name in mesh.materials if name)
     return [
@@ -213,7 +213,7 @@ def _lost_names(mesh: Mesh, capabilities: Capabilities) -> list[tuple[str, list[
     ]
 
 
-def _names_of(layers: Sequence[Layer | ShapeKey]) -> list[Named]:
+def _names_of(layers: Sequence[Layer | ShapeKey]) -> list[str]:
     return of_kind("layer", (layer.name for layer in layers))
 
 

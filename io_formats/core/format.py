@@ -341,5 +341,5 @@ class Family:
     folders: tuple[Option, ...] = ()
     """Folders that the preferences hold, besides those that are options of formats."""
     body_shapes: Callable[[], Any] | None = field(default=None, repr=False)
-    """Import the module that shapes the figures of the target; None if it has no figures with sliders. The
-    only one is ``armature_sliders``, whose public functions are the interface."""
+    """Import the module that shapes the figures of the target, with the functions ``sliders``, ``is_attachment``,
+    ``morph_weights``, ``joint_shapes`` and ``deformations``; None if it has no figures with sliders."""

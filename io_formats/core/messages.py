@@ -39,9 +39,9 @@ class Named(str):
         return self.kind, str(self)
 
 
-def of_kind(kind: Subject, names: Iterable[str]) -> list[Named]:
-    """Return names with a kind, unless they have one."""
-    return [name if isinstance(name, Named) else Named(kind, name) for name in names]
+def of_kind(kind: Subject, names: Iterable[str]) -> list[str]:
+    """Return names with a kind, unless they have one; texts stay as they are."""
+    return [name if isinstance(name, Named | Text) else Named(kind, name) for name in names]
 
 
 class Text(str):

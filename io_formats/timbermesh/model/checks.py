@@ -46,7 +46,7 @@ def check_in_context(model: codec.Model, options: WriteOptions, path: Path | Non
     return found.messages
 
 
-def _has_blender_name(name: Named, report: Callable[..., None]) -> bool:
+def _has_blender_name(name: str, report: Callable[..., None]) -> bool:
     """Report a name that Blender gave a material; return whether it is one."""
     plain, allowed = without_suffix(name), "use_blender_names"
     if plain == _DEFAULT_NAME:
@@ -59,7 +59,7 @@ def _has_blender_name(name: Named, report: Callable[..., None]) -> bool:
     return plain != name or plain == _DEFAULT_NAME
 
 
-def _check_unknown(name: Named, known: MaterialNames, report: Report, *, has_suggestion: bool) -> None:
+def _check_unknown(name: str, known: MaterialNames, report: Report, *, has_suggestion: bool) -> None:
     """Warn about a name that is not known, unless the known names are incomplete and none is similar."""
     near = known.nearest(name) if has_suggestion else None
     if near is not None:
