@@ -15,7 +15,7 @@ import bpy
 from bpy.props import BoolProperty, EnumProperty, FloatProperty, IntProperty, StringProperty
 
 from ..blender_data import export_options
-from ..blender_data.animation.clip_sources import scene_rate
+from ..blender_data.animation.scene_time import scene_rate
 from ..blender_data.armature_modifiers import armature_of
 from ..blender_data.importing import import_options
 from ..blender_data.property_groups.translation_context import CONTEXT
