@@ -14,6 +14,7 @@ from ...io_formats.geometry.transforms import axis_rotations
 from .. import animated_blocks, arrays
 from ..animated_blocks import Dependencies
 from ..rigging import joint_poses
+from ..rigging.bones import location_axes
 from .clip_sources import ClipSource
 
 Array = npt.NDArray[np.float64]
@@ -201,18 +202,6 @@ def _is_simple(bone: bpy.types.PoseBone) -> bool:
         return False
     rest = bone.bone
     return rest.parent is None or (rest.inherit_scale in {"FULL", "NONE"} and rest.use_inherit_rotation)
-
-
-def location_axes(bone: bpy.types.Bone) -> Array:
-    """Return the rotation (3, 3) from the axes of a bone's location channel to those of the bone at rest.
-
-    Without *Local Location* the channel is along the axes of the parent, or of the armature.
-    """
-    if bone.use_local_location:
-        return np.identity(3)
-    own = np.array(bone.matrix_local, np.float64)[:3, :3].T
-    above = np.array(bone.parent.matrix_local, np.float64)[:3, :3] if bone.parent is not None else np.identity(3)
-    return own @ above
 
 
 def bones_moved_otherwise(obj: bpy.types.Object) -> set[str]:

@@ -108,7 +108,7 @@ def clips_by_armature(
     for obj, sources in zip(armatures, found, strict=True):
         for source in (source for source in sources if source.is_pose):
             name = names.name_in_file(obj) if pose_curves.action_of(obj, source)[0] is None else source.name
-            source.name = f"{name}_pose_{source.start:g}"
+            source.name = f"{name}_pose_{SceneTime.of(scene).scene_frame(source.start):g}"
     return found
 
 

@@ -27,6 +27,7 @@ from ..animation.scene_time import SceneTime
 from ..mesh_data import checksums as mesh_data_checksums
 from ..properties import store_fields
 from ..rigging import joint_poses
+from ..rigging.bones import location_axes
 from ..rigging.joint_poses import Array, BoneMap
 from .armatures import bind_matrices, parents_of
 
@@ -75,9 +76,9 @@ class KeyMapping:
         axes = self.turn.T @ self.rest[name][:3, :3]
         found = []
         if track.translation is not None:
-            along = pose_curves.location_axes(self.bones.armature.data.bones[name])
-            locations = self._locations(track, name, axes) @ along
-            found.append(BoneKeys(name, "location", track.translation.times, locations.T))
+            along = np.linalg.inv(location_axes(self.bones.armature.data.bones[name]))
+            locations = along @ self._locations(track, name, axes).T
+            found.append(BoneKeys(name, "location", track.translation.times, locations))
         if track.rotation is not None:
             found.append(
                 BoneKeys(
@@ -265,7 +266,7 @@ class ClipActions:
         for name, location, scale in zip(tracks, channels.location, channels.scale, strict=True):
             bone = bones.armature.data.bones[name]
             if not bone.use_local_location:
-                location[:] = pose_curves.location_axes(bone).T @ location
+                location[:] = np.linalg.inv(location_axes(bone)) @ location
             if not max(location.max(), -location.min(), scale.max(), -scale.min()) < _MOST:
                 raise MeshferryError(
                     "Animation '{}' moves or scales bone '{}' beyond any measure", self.clip.name, name
