@@ -320,8 +320,10 @@ def moved(path: Path) -> Path:
 
 def test_bones_without_local_location_move_as_in_the_file(clean_blender: Any, tmp_path: Path) -> None:
     rig, path = avatar(clean_blender), moved(tmp_path / "shift.anim")
-    bone = rig.data.bones["mTorso"]
-    found = []
+    clean_blender.ops.object.mode_set(mode="EDIT")
+    rig.data.edit_bones["mTorso"].roll += 1.0
+    clean_blender.ops.object.mode_set(mode="OBJECT")
+    bone, found = rig.data.bones["mTorso"], []
     for bone.use_local_location in (True, False):
         clean_blender.ops.import_scene.second_life(filepath=str(path))
         clean_blender.context.scene.frame_set(1)
