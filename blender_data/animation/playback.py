@@ -108,7 +108,12 @@ class ActionTime:
 
 
 def read(
-    action: bpy.types.Action, clip: Clip, time: SceneTime, in_clip: ActionTime = ActionTime(), *, is_cyclic: bool = False
+    action: bpy.types.Action,
+    clip: Clip,
+    time: SceneTime,
+    in_clip: ActionTime = ActionTime(),
+    *,
+    is_cyclic: bool = False,
 ) -> None:
     """Set the playback of an exported clip from the settings that :func:`write` stored and from the action's loop."""
     kept = action.meshferry.playback

@@ -92,9 +92,7 @@ def playing_curves(obj: bpy.types.Object, source: ClipSource) -> Iterator[bpy.ty
                 yield curve
 
 
-def exported_curves(
-    obj: bpy.types.Object, found: Dependencies, source: ClipSource
-) -> list[bpy.types.FCurve]:
+def exported_curves(obj: bpy.types.Object, found: Dependencies, source: ClipSource) -> list[bpy.types.FCurve]:
     """Return the f-curves of a clip that may move the bones of an armature object, without muted ones."""
     return [
         curve

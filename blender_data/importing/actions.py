@@ -148,7 +148,7 @@ class ClipTiming:
         """Key frame of the end of a clip with ``keys``."""
 
     def frames_of(self, times: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Return the key frames of times in seconds, which are snapped to frames of the scene within their precision."""
+        """Return the key frames of times in seconds, snapped to frames of the scene within their precision."""
         frames = times * self.time.rate
         whole = np.rint(frames)
         frames = np.where(np.abs(whole - frames) <= self.time_step * self.time.rate, whole, frames)

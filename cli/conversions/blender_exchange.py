@@ -441,7 +441,9 @@ def _unstretch(scene: Any) -> None:
 
     time = SceneTime.of(scene)
     if time.stretch != 1.0:
-        scene.frame_start, scene.frame_end = (round(time.key_frame(end)) for end in (scene.frame_start, scene.frame_end))
+        scene.frame_start, scene.frame_end = (
+            round(time.key_frame(end)) for end in (scene.frame_start, scene.frame_end)
+        )
         _set_rate(scene, time.key_rate)
         scene.render.frame_map_old = scene.render.frame_map_new
 
