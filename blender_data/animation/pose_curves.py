@@ -348,8 +348,9 @@ def rotations(mode: str, values: Array) -> Array:
 
 
 def _of_quaternions(values: Array) -> Array:
-    # Blender normalises a quaternion of zeros to a half turn about X.
-    values = np.where(values.any(axis=1, keepdims=True), values, (0.0, 1.0, 0.0, 0.0))
+    given = values.any(axis=1, keepdims=True)
+    if not given.all():  # Blender normalises a quaternion of zeros to a half turn about X.
+        values = np.where(given, values, (0.0, 1.0, 0.0, 0.0))
     return joint_poses.matrices(np.zeros((len(values), 3)), values, np.ones((1, 3)))[:, :3, :3]
 
 

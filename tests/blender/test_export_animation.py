@@ -345,6 +345,8 @@ def test_stretched_time_plays_as_shown(make: Callable[[], Any], old: int, new: i
     keyed = np.arange(4 * new // old + 1) + new / old
     assert_plays_as_shown(export(), obj, frames=keyed if len(bpy.data.actions) else FRAMES)
     assert_plays_as_shown(export(clips="SCENE"), obj, frames=FRAMES)
+    if make is _nla:
+        assert_plays_as_shown(export(clips="NLA"), obj, frames=keyed, clip="Strip")
 
 
 @KINDS

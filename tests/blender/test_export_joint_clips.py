@@ -216,7 +216,7 @@ def scale_quaternion(armature: Any, factor: float) -> None:
 def connect(armature: Any, name: str, parent: str) -> None:
     with active(armature, mode="EDIT"):
         bone = armature.data.edit_bones[name]
-        bone.parent = armature.data.edit_bones[parent]
+        bone.parent = armature.data.edit_bones.get(parent)
         bone.use_connect = True
 
 
@@ -231,6 +231,7 @@ def set_bone(name: str, **values: Any) -> Callable[[Any], None]:
 
 MATRIX_SETTINGS: dict[str, Callable[[Any], None]] = {
     "connected": lambda armature: connect(armature, "Mid", "Root"),
+    "connected root": lambda armature: connect(armature, "Root", ""),
     "connected elsewhere": lambda armature: connect(armature, "Tip", "Side"),
     **{f"{name} not local": set_bone(name, use_local_location=False) for name in ("Root", "Mid", "Tip")},
     **{f"{name} without rotation": set_bone(name, use_inherit_rotation=False) for name in ("Root", "Mid", "Tip")},
@@ -246,7 +247,15 @@ MATRIX_SETTINGS: dict[str, Callable[[Any], None]] = {
     "long quaternion": lambda armature: scale_quaternion(armature, 7.0),
 }
 """Settings that change ``PoseBone.matrix``, each of a rig whose bones have keys on every channel."""
-READ_FROM_KEYS = {"connected", "Root not local", "Mid not local", "mode ZXY", "zero quaternion", "long quaternion"}
+READ_FROM_KEYS = {
+    "connected",
+    "connected root",
+    "Root not local",
+    "Mid not local",
+    "mode ZXY",
+    "zero quaternion",
+    "long quaternion",
+}
 
 
 def moving_rig(*settings: str) -> Any:
