@@ -160,15 +160,15 @@ def test_unedited_imports_say_nothing(clean_blender, tmp_path, case, capfd):
     assert "outside" not in said and "nothing changed" in said
 
 
-@pytest.mark.parametrize(("old", "new"), [(100, 200), (200, 100), (100, 300)])
+@pytest.mark.parametrize(("old", "new"), [(200, 100), (100, 300)])
 def test_imports_into_stretched_time_come_back(clean_blender, tmp_path, case, old, new, capfd):
     """The scene shows each sample at the frame at which a scene without Time Stretching shows it."""
     bpy = clean_blender
     name, operator, _ = case
-    shown, ranges = [], []
+    shown, ranges, scene = [], [], bpy.context.scene
     for factors in ((100, 100), (old, new)):
-        bpy.ops.wm.read_factory_settings(use_empty=True)
-        scene = bpy.context.scene
+        bpy.data.batch_remove([*bpy.data.objects, *bpy.data.actions, *bpy.data.collections])
+        scene.frame_start, scene.frame_end = 1, 250
         scene.render.frame_map_old, scene.render.frame_map_new = factors
         path, animated = imported(bpy, tmp_path, name, operator)
         ranges.append((scene.frame_start, scene.frame_end))
