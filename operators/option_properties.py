@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import bpy
 
-from ..blender_data.animation.clip_sources import scene_rate
+from ..blender_data.animation.scene_time import scene_rate
 from ..blender_data.armature_modifiers import armature_of
 from ..blender_data.export_options import EXPORT_OPTIONS, ExportOptions
 from ..blender_data.importing.import_options import IMPORT_OPTIONS

@@ -13,7 +13,7 @@ from ...io_formats.core.scene import Clip, TransformTrack
 from ...io_formats.geometry.transforms import continuous_rotations
 from .. import animated_blocks, arrays
 from ..animated_blocks import with_shape_keys
-from ..animation.clip_sources import scene_rate
+from ..animation.scene_time import SceneTime
 from ..importing.actions import ClipActions, ClipTiming
 from ..rigging import joint_poses
 
@@ -280,7 +280,7 @@ def _key_places(context: bpy.types.Context, objects: Sequence[bpy.types.Object],
             world = obj.matrix_world
             matrices[number] = np.array(above.inverted_safe() @ world if above is not None else world)
     clip = Clip(name, rate, len(frames))
-    actions = ClipActions(clip, ClipTiming(clip, scene_rate(scene), frames.start), name, lambda block: block)
+    actions = ClipActions(clip, ClipTiming(clip, SceneTime.of(scene), frames.start), name, lambda block: block)
     for target, (obj, matrices) in enumerate(places.items()):
         for constraint in [one for one in obj.constraints if one.type == _CACHED]:
             obj.constraints.remove(constraint)

@@ -23,7 +23,8 @@ from ...io_formats.core.scene import (
 )
 from .. import animated_blocks, arrays, names
 from ..animated_blocks import dependencies
-from ..animation.clip_sources import ClipSource, find_clips, scene_rate
+from ..animation.clip_sources import ClipSource, find_clips
+from ..animation.scene_time import SceneTime
 from ..armature_modifiers import MESHABLE, armature_of
 from ..arrays import FILE_VERTEX
 from ..export_options import ExportOptions
@@ -63,7 +64,7 @@ def inventory(
     scene.nodes = [_node(obj, places, skeletons, depsgraph) for obj in listed]
     chosen = replace(options, clips="ACTIONS", frame_rate=0.0)
     for source in find_clips(context.scene, dependencies(objects), chosen):
-        clip = _clip(source, places, skeletons, scene_rate(context.scene))
+        clip = _clip(source, places, skeletons, SceneTime.of(context.scene))
         if clip.transforms or clip.vertices:
             scene.clips.append(clip)
     for number in {track.target for clip in scene.clips for track in clip.vertices}:
@@ -146,10 +147,10 @@ def _clip(
     source: ClipSource,
     places: Mapping[bpy.types.Object, int],
     skeletons: Mapping[bpy.types.Object, int],
-    rate: float,
+    time: SceneTime,
 ) -> Clip:
     """Return a clip with an empty track for each object, bone and mesh that the actions of a clip move."""
-    clip = Clip(source.name, source.fps, source.frame_count(rate))
+    clip = Clip(source.name, source.fps, source.frame_count(time))
     keyed = {obj.data.shape_keys: number for obj, number in places.items() if getattr(obj.data, "shape_keys", 0)}
     for block, (action, slot) in (source.actions or {}).items():
         curves = animated_blocks.action_curves(action, slot)

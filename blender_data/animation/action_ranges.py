@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from ...io_formats.core.messages import Message, Named, Report, Text, listed
 from .. import animated_blocks, arrays
+from .scene_time import SceneTime
 
 _MOST_SAMPLES = 20_000
 """Largest number of samples to which keys extend an imported range: damaged files have keys at frame 24,000,000."""
@@ -26,8 +27,8 @@ _SAME_FRAME = 1e-2
 Range = tuple[float, float]
 
 
-def exported_range(action: Any, rate: float) -> Range:
-    """Return the first and the last frame to export; ``rate`` is the frame rate of the scene.
+def exported_range(action: Any, time: SceneTime) -> Range:
+    """Return the first and the last key frame to export.
 
     An imported range is extended in whole steps of the file's sampling, so that samples coincide with imported keys.
     """
@@ -37,7 +38,7 @@ def exported_range(action: Any, rate: float) -> Range:
         first, last = min(frames), max(frames)
         step = 1.0
         if action.meshferry.frame_count:
-            step = rate / (action.meshferry.fps or rate)
+            step = time.key_rate / (action.meshferry.fps or time.rate)
             first = start - step * math.ceil((start - first - _SAME_FRAME) / step)
             last = end + step * math.ceil((last - end - _SAME_FRAME) / step)
         if max(last - end, start - first) <= _MOST_SAMPLES * step:
@@ -52,9 +53,9 @@ def is_imported_range(action: Any) -> bool:
     return kept.is_property_set("imported_range") and bool(apart <= _SAME_FRAME)
 
 
-def messages(action: Any, rate: float) -> list[Message]:
+def messages(action: Any, time: SceneTime) -> list[Message]:
     """Return messages for an export about keys outside the imported range of an action."""
-    (first, last), (start, end) = exported_range(action, rate), action.frame_range
+    (first, last), (start, end) = exported_range(action, time), action.frame_range
     report = Report(item=Text("Animation '{}'", Named("animation", action.name)))
     if (first, last) != (start, end):
         text = "exported from frame {:g} to {:g}, since keys are outside the imported frames {:g} to {:g}"
@@ -62,17 +63,17 @@ def messages(action: Any, rate: float) -> list[Message]:
         return report.messages
     if not is_imported_range(action):
         return []  # the user chose this range
-    lost = keys_lost(action, rate)
+    lost = keys_lost(action, time)
     return [lost] if lost is not None else []
 
 
-def keys_lost(action: Any, rate: float) -> Message | None:
+def keys_lost(action: Any, time: SceneTime) -> Message | None:
     """Return a message about keys that are not exported, since they are outside the manual range.
 
     None without such keys.
     """
     start, end = action.frame_range
-    if not action.use_frame_range or exported_range(action, rate) != (start, end):
+    if not action.use_frame_range or exported_range(action, time) != (start, end):
         return None
     outside = _frames_outside(action)
     if not len(outside):

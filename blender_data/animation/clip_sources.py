@@ -19,6 +19,7 @@ from ..animated_blocks import Dependencies
 from ..export_options import ExportOptions
 from . import action_ranges
 from .action_ranges import FileClips
+from .scene_time import SceneTime
 
 _SAME_FRAME = 1e-3
 """Distance in frames below which two samples count as one."""
@@ -34,7 +35,7 @@ DEFAULT_CLIP = "Default"
 
 @dataclass
 class ClipSource:
-    """A clip to sample: its name, first and last scene frame (float), rate, and the actions or strips to play."""
+    """A clip to sample: its name, first and last key frame (float), rate, and the actions or strips to play."""
 
     name: str
     start: float
@@ -59,18 +60,18 @@ class ClipSource:
     messages: list[Message] = field(default_factory=list)
     """Messages about keys outside the frame ranges of the actions."""
 
-    def frame_count(self, scene_fps: float) -> int:
+    def frame_count(self, time: SceneTime) -> int:
         """Return the number of samples, including the first and the last frame."""
         if self.is_empty:
             return 0
-        return max(1, round((self.end - self.start) * self.fps / scene_fps) + 1)
+        return max(1, round((self.end - self.start) * self.fps / time.key_rate) + 1)
 
-    def frames(self, scene_fps: float, *, to_end: bool = False) -> npt.NDArray[np.float64]:
-        """Return the scene frame of each sample, (F,), in ascending order.
+    def frames(self, time: SceneTime, *, to_end: bool = False) -> npt.NDArray[np.float64]:
+        """Return the key frame of each sample, (F,), in ascending order.
 
         With ``to_end`` the last sample is exactly at the end of the clip, and there are samples at ``key_frames``.
         """
-        frames = self.start + np.arange(self.frame_count(scene_fps)) * (scene_fps / self.fps)
+        frames = self.start + np.arange(self.frame_count(time)) * (time.key_rate / self.fps)
         if to_end and len(frames) > 1:
             inner = self.key_frames[(self.key_frames > self.start) & (self.key_frames < self.end - _SAME_FRAME)]
             frames = np.union1d(frames[frames < self.end - _SAME_FRAME], inner)
@@ -98,11 +99,6 @@ class ClipSource:
                 action, slot = (self.actions or {}).get(block, (None, None))
                 data.use_nla = False
                 animated_blocks.assign_action(block, action, slot)
-
-
-def scene_rate(scene: bpy.types.Scene) -> float:
-    """Return the frames per second of a scene, including its base: 29.97 is 30 / 1.001."""
-    return scene.render.fps / scene.render.fps_base
 
 
 def find_clips(
@@ -191,11 +187,13 @@ def _as_played(scene: bpy.types.Scene, found: Dependencies, *, over_scene: bool,
     one_name = len({action.meshferry.clip_name for action in actions}) == 1 and clip.from_file
     if not (one_name or for_joints):
         clip.name = DEFAULT_CLIP
-    ranges = [action_ranges.exported_range(action, scene_rate(scene)) for action in actions if has_keys(action)]
+    time = SceneTime.of(scene)
+    ranges = [action_ranges.exported_range(action, time) for action in actions if has_keys(action)]
     if not clip.from_file:
         ranges += [_extent(strips) for strips in _strips(found).values()]
     if over_scene or not ranges:
-        clip.start, clip.end, clip.messages = float(scene.frame_start), float(scene.frame_end), []
+        clip.start, clip.end = time.key_frame(scene.frame_start), time.key_frame(scene.frame_end)
+        clip.messages = []
     else:
         clip.start, clip.end = min(start for start, _ in ranges), max(end for _, end in ranges)
     return clip
@@ -204,21 +202,21 @@ def _as_played(scene: bpy.types.Scene, found: Dependencies, *, over_scene: bool,
 def _clip_of(actions: list[bpy.types.Action], scene: bpy.types.Scene) -> ClipSource:
     """Describe the clip that consists of these actions."""
     first = actions[0] if actions else None
-    rate = scene_rate(scene)
-    ranges = [action_ranges.exported_range(action, rate) for action in actions]
+    time = SceneTime.of(scene)
+    ranges = [action_ranges.exported_range(action, time) for action in actions]
     own_rate = next((action.meshferry.fps for action in actions if action.meshferry.fps > 0), 0.0)
     return ClipSource(
         name=clip_name(first) if first else DEFAULT_CLIP,
-        start=min((start for start, _ in ranges), default=float(scene.frame_start)),
-        end=max((end for _, end in ranges), default=float(scene.frame_end)),
-        fps=own_rate or rate,
+        start=min((start for start, _ in ranges), default=time.key_frame(scene.frame_start)),
+        end=max((end for _, end in ranges), default=time.key_frame(scene.frame_end)),
+        fps=own_rate or time.rate,
         has_own_rate=own_rate > 0,
         is_cyclic=bool(actions) and all(action.use_frame_range and action.use_cyclic for action in actions),
         from_file=any(action.meshferry.frame_count > 0 for action in actions),
         root_motion=any(action.meshferry.root_motion for action in actions),
         is_empty=bool(actions) and all(_is_still_empty(action) for action in actions),
         key_frames=_key_frames(action for action in actions if action.meshferry.playback.original),
-        messages=[message for action in actions for message in action_ranges.messages(action, rate)],
+        messages=[message for action in actions for message in action_ranges.messages(action, time)],
     )
 
 
@@ -355,8 +353,8 @@ def other_actions(found: Dependencies, options: ExportOptions, own: FileClips) -
 def keys_outside(scene: bpy.types.Scene, found: Dependencies) -> list[Message]:
     """Return messages about keys that are never exported, since they are outside a frame range that the user set."""
     actions = dict.fromkeys(action for block in found.animated for action, _ in actions_of(block))
-    rate = scene_rate(scene)
-    findings = (action_ranges.keys_lost(action, rate) for action in actions if action.meshferry.use_export)
+    time = SceneTime.of(scene)
+    findings = (action_ranges.keys_lost(action, time) for action in actions if action.meshferry.use_export)
     return [finding for finding in findings if finding is not None]
 
 

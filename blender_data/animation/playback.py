@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from ...io_formats.core.scene import Clip, Playback
 from . import action_ranges
+from .scene_time import SceneTime
 
 LOOP_IN = "Loop In"
 LOOP_OUT = "Loop Out"
@@ -57,19 +58,19 @@ def _show_loop(action: bpy.types.Action, playback: Playback, duration: float, fr
         action.pose_markers.new(name).frame = round(frame)
 
 
-def loop_of(action: bpy.types.Action, fps: float) -> tuple[float, float] | None:
+def loop_of(action: bpy.types.Action, time: SceneTime) -> tuple[float, float] | None:
     """Return start and end of the repeated part, in seconds from the start of the action.
 
     The stored settings apply, unless the user moved the loop markers. Return None if the action has no settings and
-    lacks one of the markers. ``fps`` is the frame rate of the scene.
+    lacks one of the markers.
     """
-    kept, start = action.meshferry.playback, action.frame_range[0]
+    kept, start, fps = action.meshferry.playback, action.frame_range[0], time.key_rate
     ends = [kept.loop_in, kept.loop_out]
     marked = [action.pose_markers.get(name) for name in (LOOP_IN, LOOP_OUT)]
     if not kept.is_known and None in marked:
         return None
     longest = max((action.frame_range[1] - start) / fps, 0.0)
-    exported = action_ranges.exported_range(action, fps)
+    exported = action_ranges.exported_range(action, time)
     if exported != tuple(action.frame_range) and ends[0] <= 0 and ends[1] >= longest - _SAME_TIME:
         # keys outside the range extend an animation that repeats as a whole
         ends = [(frame - start) / fps for frame in exported]
@@ -93,12 +94,12 @@ class ActionTime:
     """Duration in the clip of one second of the action; negative if the action is played backwards."""
 
     @classmethod
-    def of_strip(cls, strip: bpy.types.NlaStrip, start: float, fps: float) -> ActionTime:
+    def of_strip(cls, strip: bpy.types.NlaStrip, start: float, key_rate: float) -> ActionTime:
         """Return the conversion for the first repetition of an NLA strip, in a clip that starts at frame ``start``."""
         scale = -strip.scale if strip.use_reverse else strip.scale
         first = strip.action_frame_end if strip.use_reverse else strip.action_frame_start
         frames = strip.frame_start - start + (strip.action.frame_range[0] - first) * scale
-        return cls(frames / fps, scale)
+        return cls(frames / key_rate, scale)
 
     def in_clip(self, loop: tuple[float, float]) -> tuple[float, float]:
         """Convert the ends of a part of the action to seconds of the clip."""
@@ -107,16 +108,18 @@ class ActionTime:
 
 
 def read(
-    action: bpy.types.Action, clip: Clip, fps: float, time: ActionTime = ActionTime(), *, is_cyclic: bool = False
+    action: bpy.types.Action,
+    clip: Clip,
+    time: SceneTime,
+    in_clip: ActionTime = ActionTime(),
+    *,
+    is_cyclic: bool = False,
 ) -> None:
-    """Set the playback of an exported clip from the settings that :func:`write` stored and from the action's loop.
-
-    ``fps`` is the frame rate of the scene.
-    """
+    """Set the playback of an exported clip from the settings that :func:`write` stored and from the action's loop."""
     kept = action.meshferry.playback
-    loop = loop_of(action, fps)
+    loop = loop_of(action, time)
     if loop is not None:
-        loop = time.in_clip(loop)
+        loop = in_clip.in_clip(loop)
     if not kept.is_known:
         clip.loop = loop or ((0.0, clip.duration) if is_cyclic else None)
         return

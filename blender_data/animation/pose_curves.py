@@ -14,6 +14,7 @@ from ...io_formats.geometry.transforms import axis_rotations
 from .. import animated_blocks, arrays
 from ..animated_blocks import Dependencies
 from ..rigging import joint_poses
+from ..rigging.bones import location_axes
 from .clip_sources import ClipSource
 
 Array = npt.NDArray[np.float64]
@@ -38,7 +39,7 @@ _DEFAULTS = {
 _OBJECT_CHANNELS = frozenset({*CHANNELS, *(f"delta_{name}" for name in CHANNELS)})
 _BONE_PATH = 'pose.bones["'
 _CONSTANT, _LINEAR = 0, 1
-_STILL = 1e-5
+STILL = 1e-5
 """Change of a value up to which keys count as constant, relative to the value if that is over 1."""
 _NEAR = 1e-4
 """Blender's tolerance, in frames, for a frame that coincides with a key."""
@@ -83,12 +84,22 @@ def played_actions(obj: bpy.types.Object, sources: Iterable[ClipSource]) -> Iter
                 yield action, slot
 
 
-def _playing_curves(obj: bpy.types.Object, source: ClipSource) -> Iterator[bpy.types.FCurve]:
+def playing_curves(obj: bpy.types.Object, source: ClipSource) -> Iterator[bpy.types.FCurve]:
     """Yield the f-curves that a clip plays on an object, without muted ones."""
     for action, slot in played_actions(obj, [source]):
         for curve in animated_blocks.action_curves(action, slot):
             if not curve.mute and not (curve.group is not None and curve.group.mute):
                 yield curve
+
+
+def exported_curves(obj: bpy.types.Object, found: Dependencies, source: ClipSource) -> list[bpy.types.FCurve]:
+    """Return the f-curves of a clip that may move the bones of an armature object, without muted ones."""
+    return [
+        curve
+        for block in found.animated
+        for curve in playing_curves(block, source)
+        if block != obj or curve.data_path not in _OBJECT_CHANNELS
+    ]
 
 
 def bone_and_channel(path: str) -> tuple[str, str]:
@@ -129,7 +140,7 @@ def curves_of(obj: bpy.types.Object, source: ClipSource) -> dict[str, dict[tuple
     For an empty clip, these are f-curves without keys.
     """
     found: dict[str, dict[tuple[str, int], bpy.types.FCurve]] = {}
-    for curve in _playing_curves(obj, source):
+    for curve in playing_curves(obj, source):
         bone, channel = bone_and_channel(curve.data_path)
         if channel in CHANNELS and curve.array_index < CHANNELS[channel] and curve.is_empty == source.is_empty:
             found.setdefault(bone, {}).setdefault((channel, curve.array_index), curve)
@@ -146,7 +157,8 @@ def keys_suffice(obj: bpy.types.Object, found: Dependencies, source: ClipSource)
         return False
     if obj.data.animation_data is not None:
         return False  # the armature data may animate settings of its bones
-    if any(bone_and_channel(curve.data_path)[1] == "rotation_mode" for curve in _playing_curves(obj, source)):
+    paths = [curve.data_path for curve in playing_curves(obj, source)]
+    if any(path.endswith("].rotation_mode") or "].constraints[" in path for path in paths):
         return False
     if len(scale_inheritance(obj)) > 1 and scales_bones(obj, source):
         return False  # bones that inherit shear and others that do not
@@ -160,7 +172,7 @@ def scale_inheritance(obj: bpy.types.Object) -> set[str]:
 
 def scales_bones(obj: bpy.types.Object, source: ClipSource) -> bool:
     """Return whether bones are scaled, by their current channels or by f-curves of a clip."""
-    return bool((arrays.read(obj.pose.bones, "scale", 3) != 1.0).any() or scaled_bones(_playing_curves(obj, source)))
+    return bool((arrays.read(obj.pose.bones, "scale", 3) != 1.0).any() or scaled_bones(playing_curves(obj, source)))
 
 
 def scaled_bones(curves: Iterable[bpy.types.FCurve]) -> set[str]:
@@ -187,9 +199,7 @@ def _is_simple(bone: bpy.types.PoseBone) -> bool:
     if any(not constraint.mute for constraint in bone.constraints):
         return False
     rest = bone.bone
-    return rest.parent is None or (
-        rest.inherit_scale in {"FULL", "NONE"} and rest.use_inherit_rotation and rest.use_local_location
-    )
+    return rest.parent is None or (rest.inherit_scale in {"FULL", "NONE"} and rest.use_inherit_rotation)
 
 
 def bones_moved_otherwise(obj: bpy.types.Object) -> set[str]:
@@ -235,7 +245,7 @@ def moves_object(obj: bpy.types.Object, source: ClipSource) -> bool:
 
     Constant keys, which Blender's importers add, do not count.
     """
-    return any(curve.data_path in _OBJECT_CHANNELS and varies(curve) for curve in _playing_curves(obj, source))
+    return any(curve.data_path in _OBJECT_CHANNELS and varies(curve) for curve in playing_curves(obj, source))
 
 
 def varies(curve: bpy.types.FCurve) -> bool:
@@ -243,7 +253,8 @@ def varies(curve: bpy.types.FCurve) -> bool:
     heights = arrays.read(curve.keyframe_points, "co", 2)[:, 1]
     if not len(heights):
         return False
-    return len(curve.modifiers) > 0 or bool(np.ptp(heights) > _STILL * max(1.0, np.abs(heights).max()))
+    is_modified = any(not modifier.mute and modifier.type != "CYCLES" for modifier in curve.modifiers)
+    return is_modified or bool(np.ptp(heights) > STILL * max(1.0, np.abs(heights).max()))
 
 
 RestValues = Mapping[tuple[str, str], Sequence[float]]
@@ -270,6 +281,9 @@ class PoseChannels:
     ) -> None:
         posed = obj.pose.bones
         self.modes = [posed[name].rotation_mode for name in bones]
+        used = [posed[name].bone for name in bones]
+        self.location_axes = [location_axes(bone) * (not bone.use_connect) for bone in used]
+        """Connected bones ignore their location."""
         self.values = {
             channel: np.array(
                 [
@@ -294,7 +308,7 @@ class PoseChannels:
             }
             location, rotation, scale = values.values()
             made[place, :, :3, :3] = rotations(self.modes[joint], rotation) * scale[:, None, :]
-            made[place, :, :3, 3] = location
+            made[place, :, :3, 3] = location @ self.location_axes[joint].T
         return made
 
     def scales(self, joints: npt.NDArray[np.intp], frames: Array, curves: Sequence[Curves]) -> Array:
@@ -334,6 +348,9 @@ def rotations(mode: str, values: Array) -> Array:
 
 
 def _of_quaternions(values: Array) -> Array:
+    given = values.any(axis=1, keepdims=True)
+    if not given.all():  # Blender normalises a quaternion of zeros to a half turn about X.
+        values = np.where(given, values, (0.0, 1.0, 0.0, 0.0))
     return joint_poses.matrices(np.zeros((len(values), 3)), values, np.ones((1, 3)))[:, :3, :3]
 
 

@@ -11,7 +11,8 @@ import numpy.typing as npt
 from ...io_formats.core.scene import Clip, Scene, TransformTrack, VertexTrack
 from ...io_formats.geometry.transforms import continuous_rotations
 from .. import animated_blocks, scene_state
-from ..animation.clip_sources import ClipSource, scene_rate
+from ..animation.clip_sources import ClipSource
+from ..animation.scene_time import SceneTime
 from ..export_options import ExportOptions
 from ..steps import Step, Steps
 from . import node_plan
@@ -47,10 +48,11 @@ class ClipSampler:
         deforming = {index: found for index, found in node_meshes.items() if found.layouts and kind != "NODE"}
         poses: list[list[node_plan.Transform]] = []
         shapes: dict[int, list[tuple[FloatArray, FloatArray, FloatArray]]] = {index: [] for index in deforming}
-        frames = source.frames(scene_rate(self.context.scene))
+        time = SceneTime.of(self.context.scene)
+        frames = source.frames(time)
         for number, frame in enumerate(frames):
             yield Step("Sampling animation", number / len(frames))
-            scene_state.set_frame(self.context.scene, float(frame))
+            scene_state.set_frame(self.context.scene, time.scene_frame(frame))
             poses.append([self.meshes.local(node) for node in self.nodes])
             self._watch_instances()
             # Keep each message once, since most are repeated in each frame.

@@ -10,7 +10,8 @@ from ...io_formats.core.messages import Details, Text, distinct, listed
 from ...io_formats.core.scene import Node, Scene
 from .. import scene_state
 from ..animated_blocks import Dependencies, dependencies, may_deform
-from ..animation.clip_sources import ClipSource, find_clips, played, scene_rate
+from ..animation.clip_sources import ClipSource, find_clips, played
+from ..animation.scene_time import SceneTime
 from ..export_options import ExportOptions, ExportRequest
 from ..steps import Step, Steps, finish, scaled
 from . import node_plan
@@ -136,7 +137,8 @@ class NodeTreeExport(SceneExport):
             self.report_ranges(clips)
             self.report_merged_animations()
             clips[0].play(found.animated)
-            scene_state.set_frame(self.context.scene, float(clips[0].frames(scene_rate(self.context.scene))[0]))
+            time = SceneTime.of(self.context.scene)
+            scene_state.set_frame(self.context.scene, time.scene_frame(clips[0].frames(time)[0]))
         animated = bool(clips)
         pinned = [obj for obj in self.objects if obj.meshferry.rest_is_basis]
         with scene_state.changed(self.context, scene_state.resting(pinned)):

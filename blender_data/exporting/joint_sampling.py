@@ -25,9 +25,10 @@ from ...io_formats.geometry import hierarchy
 from ...io_formats.geometry.transforms import continuous_rotations
 from .. import names, scene_state
 from ..animated_blocks import Dependencies, dependencies
-from ..animation import playback, pose_curves
+from ..animation import cycles, playback, pose_curves
 from ..animation.action_ranges import FileClips
-from ..animation.clip_sources import ClipSource, actions_of, find_clips, has_keys, played, scene_rate
+from ..animation.clip_sources import ClipSource, actions_of, find_clips, has_keys, played
+from ..animation.scene_time import SceneTime
 from ..armature_modifiers import MESHABLE, armature_of
 from ..export_options import ExportOptions
 from ..rigging import joint_poses
@@ -107,7 +108,7 @@ def clips_by_armature(
     for obj, sources in zip(armatures, found, strict=True):
         for source in (source for source in sources if source.is_pose):
             name = names.name_in_file(obj) if pose_curves.action_of(obj, source)[0] is None else source.name
-            source.name = f"{name}_pose_{source.start:g}"
+            source.name = f"{name}_pose_{SceneTime.of(scene).scene_frame(source.start):g}"
     return found
 
 
@@ -142,6 +143,7 @@ class JointSampler:
         file_clips: FileClips | None = None,
     ) -> None:
         self.context = context
+        self.time = SceneTime.of(context.scene)
         self.options = options
         self.file_clips = file_clips
         self.to_end = capabilities.keyed_clips
@@ -215,7 +217,7 @@ class JointSampler:
 
     def _require_length(self, source: ClipSource) -> None:
         """Raise an error for a clip that is too long for the target, before its frames are sampled."""
-        seconds = (source.end - source.start) / scene_rate(self.context.scene)
+        seconds = (source.end - source.start) / self.time.key_rate
         if 0 < self.longest < seconds - _SAME_LENGTH:
             raise length_refusal(source.name, seconds, self.longest)
 
@@ -235,7 +237,7 @@ class JointSampler:
 
     def _read(self, rig: _Rig, source: ClipSource, reset_channels: set[tuple[str, str]]) -> Clip:
         """Compute a clip from the f-curves of an action, without evaluating the scene."""
-        frames = source.frames(scene_rate(self.context.scene), to_end=self.to_end)
+        frames = source.frames(self.time, to_end=self.to_end)
         read = rig.read
         curves = pose_curves.curves_of(rig.obj, source)
         poses = pose_curves.PoseChannels(rig.obj, read.bones, reset_channels, rig.rest_values)
@@ -274,7 +276,7 @@ class JointSampler:
 
     def _sample(self, rig: _Rig, source: ClipSource) -> Steps[Clip]:
         """Make a clip by setting each of its frames."""
-        frames = source.frames(scene_rate(self.context.scene), to_end=self.to_end)
+        frames = source.frames(self.time, to_end=self.to_end)
         poses = yield from self._pose_matrices(rig, frames, as_shown=source.is_pose)
         curves = pose_curves.curves_of(rig.obj, source)
         driven = pose_curves.bones_moved_otherwise(rig.obj)
@@ -351,7 +353,7 @@ class JointSampler:
         for place, frame in enumerate(frames):
             yield Step("Sampling animation", place / len(frames))
             if not as_shown:
-                set_frame(self.context.scene, float(frame))
+                set_frame(self.context.scene, self.time.scene_frame(frame))
             depsgraph = self.context.evaluated_depsgraph_get()
             rig.obj.evaluated_get(depsgraph).pose.bones.foreach_get("matrix", flat)
             # Blender stores matrices column by column.
@@ -369,17 +371,18 @@ class JointSampler:
         clip = Clip(source.name, source.fps, tracks.frame_count, has_own_rate=source.has_own_rate)
         clip.root_motion = source.root_motion
         if self.to_end:
-            rate = scene_rate(self.context.scene)
-            clip.times = (source.frames(rate, to_end=True) - source.start) / rate
-            clip.duration = (source.end - source.start) / rate
+            clip.times = (source.frames(self.time, to_end=True) - source.start) / self.time.key_rate
+            clip.duration = (source.end - source.start) / self.time.key_rate
         action, _slot = pose_curves.action_of(rig.obj, source)
         if action is not None:
-            rate = scene_rate(self.context.scene)
             strip = next(pose_curves.strips_of(rig.obj, source), None)
-            time = playback.ActionTime((action.frame_range[0] - source.start) / rate)
+            in_clip = playback.ActionTime((action.frame_range[0] - source.start) / self.time.key_rate)
             if strip is not None:
-                time = playback.ActionTime.of_strip(strip, source.start, rate)
-            playback.read(action, clip, rate, time, is_cyclic=source.is_cyclic)
+                in_clip = playback.ActionTime.of_strip(strip, source.start, self.time.key_rate)
+            playback.read(action, clip, self.time, in_clip, is_cyclic=source.is_cyclic)
+            if self.to_end and not source.is_pose and clip.playback is None and clip.loop is None:
+                period = (source.end - source.start) / abs(in_clip.scale)
+                cycles.loop(clip, pose_curves.exported_curves(rig.obj, rig.found, source), period, self.report)
         if source.is_pose:
             clip.is_pose, clip.duration, clip.original = True, 1 / source.fps, b""
             if clip.playback is not None:

@@ -18,6 +18,7 @@ from ...io_formats.core.messages import Elements, Report, Text, counted
 from ..animation import pose_curves
 from ..animation.clip_sources import ClipSource
 from ..rigging import body_shapes, joint_poses
+from ..rigging.bones import location_axes
 
 Array = npt.NDArray[np.float64]
 
@@ -43,7 +44,7 @@ class FigureShape:
     root: int
     """Index of the root bone, or -1."""
     root_axes: Array
-    """(3, 3) axes of the root bone at rest as columns."""
+    """(3, 3) axes of the root bone's location channel as columns."""
     root_offset: Array
     """(3,) movement of the root along the axes of the armature."""
 
@@ -92,6 +93,8 @@ class FigureShape:
         if action is not None and self.root >= 0:
             keyed = [component for channel, component in curves.get(self.bones[self.root], {}) if channel == "location"]
             root[keyed] = (self.root_axes.T @ body_shapes.included_offset(action, self.root_offset))[keyed]
+        if self.root >= 0:
+            root = location_axes(obj.data.bones[self.bones[self.root]]) @ root
         held = _held_bones(curves, self.shaped)
         is_held = np.array([name in held for name in self.bones], bool)
         if self.root >= 0:

@@ -24,9 +24,11 @@ from ...io_formats.geometry import hierarchy
 from ...io_formats.geometry.transforms import rotation_product, similarity
 from .. import animated_blocks
 from ..animation import clip_sources, playback, pose_curves
+from ..animation.scene_time import SceneTime
 from ..mesh_data import checksums as mesh_data_checksums
 from ..properties import store_fields
 from ..rigging import joint_poses
+from ..rigging.bones import location_axes
 from ..rigging.joint_poses import Array, BoneMap
 from .armatures import bind_matrices, parents_of
 
@@ -75,7 +77,9 @@ class KeyMapping:
         axes = self.turn.T @ self.rest[name][:3, :3]
         found = []
         if track.translation is not None:
-            found.append(BoneKeys(name, "location", track.translation.times, self._locations(track, name, axes).T))
+            along = np.linalg.inv(location_axes(self.bones.armature.data.bones[name]))
+            locations = along @ self._locations(track, name, axes).T
+            found.append(BoneKeys(name, "location", track.translation.times, locations))
         if track.rotation is not None:
             found.append(
                 BoneKeys(
@@ -129,33 +133,34 @@ _CHANNELS = (("location", 3), ("rotation_quaternion", 4), ("scale", 3))
 
 
 class ClipTiming:
-    """Converts frames of a clip to frames of the Blender scene.
+    """Converts frames of a clip to key frames. The clip starts at a frame of the scene.
 
-    If the file states no rate, the frames are consecutive.
+    If the file states no rate, the frames are those of the scene.
     """
 
-    def __init__(self, clip: Clip, fps: float, frame_start: int) -> None:
-        self.step = fps / clip.fps if clip.fps > 0 else 1.0
-        self.start = frame_start
-        self.frames = frame_start + np.arange(clip.frame_count, dtype=np.float64) * self.step
-        self.fps = fps
-        """Frame rate of the Blender scene after the import."""
+    def __init__(self, clip: Clip, time: SceneTime, frame_start: int) -> None:
+        self.step = (time.key_rate / clip.fps) if clip.fps > 0 else time.key_frame(1.0)
+        self.start = time.key_frame(frame_start)
+        self.frames = self.start + np.arange(clip.frame_count, dtype=np.float64) * self.step
+        self.time = time
+        """Time of the Blender scene after the import."""
         self.time_step = clip.time_step
-        self.end = float(self.frames_of(np.array([clip.duration]))[0]) if clip.keys else float(frame_start)
-        """Frame of the end of a clip with ``keys``."""
+        self.end = float(self.frames_of(np.array([clip.duration]))[0]) if clip.keys else self.start
+        """Key frame of the end of a clip with ``keys``."""
 
     def frames_of(self, times: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Return the frames of times in seconds. Frames within the precision of times are snapped to whole frames."""
-        frames = times * self.fps
+        """Return the key frames of times in seconds, snapped to frames of the scene within their precision."""
+        frames = times * self.time.rate
         whole = np.rint(frames)
-        return self.start + np.where(np.abs(whole - frames) <= self.time_step * self.fps, whole, frames)
+        frames = np.where(np.abs(whole - frames) <= self.time_step * self.time.rate, whole, frames)
+        return self.start + frames / self.time.stretch
 
     @property
     def range(self) -> tuple[float, float]:
         if self.end > self.start:
-            return float(self.start), self.end
+            return self.start, self.end
         if not len(self.frames):
-            return float(self.start), float(self.start)
+            return self.start, self.start
         return float(self.frames[0]), float(self.frames[-1])
 
 
@@ -260,6 +265,9 @@ class ClipActions:
             np.stack([track.scale for track in tracks.values()]),
         )
         for name, location, scale in zip(tracks, channels.location, channels.scale, strict=True):
+            bone = bones.armature.data.bones[name]
+            if not bone.use_local_location:
+                location[:] = np.linalg.inv(location_axes(bone)) @ location
             if not max(location.max(), -location.min(), scale.max(), -scale.min()) < _MOST:
                 template = "Animation '{}' moves or scales bone '{}' beyond any measure"
                 raise MeshferryError(template, Named("animation", self.clip.name), Named("bone", name))

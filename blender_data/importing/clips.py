@@ -20,7 +20,7 @@ from ...io_formats.core.scene import Clip, KeyTrack, Skeleton, TransformTrack, V
 from ...io_formats.disk.atomic_write import replace_file
 from ...io_formats.passes import clips
 from .. import import_marks, names
-from ..animation.clip_sources import scene_rate
+from ..animation.scene_time import SceneTime, scene_rate
 from ..rigging import body_shapes, helper_bones
 from ..rigging.joint_poses import BoneMap
 from ..steps import Step, Steps
@@ -29,7 +29,7 @@ from .actions import ClipActions, ClipTiming
 from .import_context import ImportContext
 
 Range = tuple[float, float]
-"""First and last frame of a range."""
+"""First and last key frame of a range."""
 
 
 def ranges_of_actions() -> list[Range]:
@@ -43,15 +43,18 @@ def fit_range(scene: bpy.types.Scene, existing: Sequence[Range], added: Sequence
     A range that differs from that of the existing animations was chosen by the user and stays unchanged. So does the
     range if all animations have a single frame.
     """
-    if existing and (scene.frame_start, scene.frame_end) != _whole(existing):
+    time = SceneTime.of(scene)
+    if existing and (scene.frame_start, scene.frame_end) != _whole(existing, time):
         return
-    start, end = _whole([*existing, *added])
+    start, end = _whole([*existing, *added], time)
     if end > start:
         scene.frame_start, scene.frame_end = start, end
 
 
-def _whole(ranges: Sequence[Range]) -> tuple[int, int]:
-    return round(min(start for start, _ in ranges)), round(max(end for _, end in ranges))
+def _whole(ranges: Sequence[Range], time: SceneTime) -> tuple[int, int]:
+    """Return the whole frames of the scene nearest to the ends of all ranges of key frames."""
+    first, last = min(start for start, _ in ranges), max(end for _, end in ranges)
+    return round(time.scene_frame(first)), round(time.scene_frame(last))
 
 
 def encode_point_cache(points: npt.NDArray[np.float32]) -> bytes:
@@ -79,11 +82,11 @@ class ClipBuilder:
         if leading:
             _check_rate(leading)
         made = 0
-        rate = (_rate_of(leading) if leading else 0.0) or scene_rate(self.blender_scene)
+        time = SceneTime.of(self.blender_scene, _rate_of(leading) if leading else 0.0)
         existing, added = ranges_of_actions(), []
         for number, clip in enumerate(self.clips):
             yield Step("Building actions", number / len(self.clips))
-            timing = ClipTiming(clip, rate, self.options.frame_start)
+            timing = ClipTiming(clip, time, self.options.frame_start)
             actions = ClipActions(clip, timing, self._name_action(clip), self.job.keep)
             self._add_tracks(number, clip, actions)
             actions.attach(self.job.played.make_way(clip) if number == 0 else ())
@@ -170,9 +173,10 @@ class ClipBuilder:
         if held:
             text = "'{}': constraints of {} may override the animation; disable them to see it as in the file"
             report.loss("bone-constraints", text, name, armature_matching.named(held))
-        loose = [bone for bone in names_of if not _follows_parent(bones.armature.data.bones[bone])]
+        data = bones.armature.data.bones
+        loose = [bone for bone in names_of if data[bone].parent is not None and not data[bone].use_inherit_rotation]
         if loose:
-            text = "'{}': without Inherit Rotation or Local Location, bones move otherwise than in the file: {}"
+            text = "'{}': without Inherit Rotation, bones move otherwise than in the file: {}"
             report.loss("bones-without-inheritance", text, name, armature_matching.named(loose))
         if bones.armature.data.pose_position == "REST":
             report.change("rest-position", "'{}' is in Rest Position, so the animation is not shown", name)
@@ -262,10 +266,6 @@ class ClipBuilder:
         self.blender_scene.frame_start = start
         length = clip.duration * scene_rate(self.blender_scene) if clip.keys else clip.frame_count - 1
         self.blender_scene.frame_end = max(start, round(start + length))
-
-
-def _follows_parent(bone: bpy.types.Bone) -> bool:
-    return bone.parent is None or (bone.use_inherit_rotation and bone.use_local_location)
 
 
 def _rate_of(clip: Clip) -> float:

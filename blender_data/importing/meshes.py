@@ -250,7 +250,7 @@ def add_shape_keys(owner: bpy.types.Object, clip_actions: ClipActions, track: Ve
 
 
 def add_mesh_cache(owner: bpy.types.Object, path: str, frame_start: float, step: float) -> None:
-    """Add a point cache modifier whose samples are ``step`` scene frames apart, starting at ``frame_start``."""
+    """Add a point cache modifier whose samples are ``step`` key frames apart, starting at ``frame_start``."""
     modifier = owner.modifiers.new("Vertex Animation", "MESH_CACHE")
     modifier.cache_format = "PC2"
     modifier.filepath = path

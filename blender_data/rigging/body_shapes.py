@@ -326,7 +326,7 @@ class ShapeChannels:
     root: str
     """Name of the root bone, which users may move, too; empty without one."""
     root_axes: Array
-    """(3, 3) its axes at rest as columns."""
+    """(3, 3) the axes of its location channel as columns."""
     root_offset: Array
     """(3,) movement of the root along the axes of the armature."""
 
@@ -342,7 +342,7 @@ def shape_channels(armature: bpy.types.Object) -> ShapeChannels | None:
         _snapped(found.location, 0.0)[rows],
         _snapped(np.diagonal(found.scale, axis1=1, axis2=2), 1.0)[rows],
         found.names[root] if root >= 0 else "",
-        found.axes[root],
+        found.axes[root] @ rigging_bones.location_axes(armature.data.bones[found.names[root]]),
         _snapped(found.shape.offset[root], 0.0),
     )
 

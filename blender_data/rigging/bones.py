@@ -145,6 +145,18 @@ def rest_matrices(bones: Sequence[bpy.types.Bone]) -> Array:
     return np.array([bone.matrix_local for bone in bones], np.float64).reshape(-1, 4, 4)
 
 
+def location_axes(bone: bpy.types.Bone) -> Array:
+    """Return the matrix (3, 3) from the axes of a bone's location channel to those of the bone at rest.
+
+    Without *Local Location* the channel is along the axes of the parent, or of the armature.
+    """
+    if bone.use_local_location:
+        return np.identity(3)
+    own = np.linalg.inv(np.array(bone.matrix_local, np.float64)[:3, :3])
+    above = bone.parent.matrix_local.to_3x3() if bone.parent is not None else Matrix.Identity(3)
+    return np.asarray(own @ np.array(above, np.float64))
+
+
 def kept_matrices(bones: Sequence[bpy.types.Bone], name: str) -> Array:
     """Return the matrices stored as properties of bones, (J, 4, 4) float64; zeros for bones without one."""
     kept = [np.asarray(getattr(bone.meshferry, name), np.float64).reshape(4, 4) for bone in bones]

@@ -435,6 +435,19 @@ def _set_rate(scene: Any, rate: float) -> None:
     scene.render.fps_base = scene.render.fps / rate
 
 
+def _unstretch(scene: Any) -> None:
+    """Replace *Time Stretching*, which Blender's exporters ignore, by another frame rate."""
+    from ...blender_data.animation.scene_time import SceneTime
+
+    time = SceneTime.of(scene)
+    if time.stretch != 1.0:
+        scene.frame_start, scene.frame_end = (
+            round(time.key_frame(end)) for end in (scene.frame_start, scene.frame_end)
+        )
+        _set_rate(scene, time.key_rate)
+        scene.render.frame_map_old = scene.render.frame_map_new
+
+
 def _take_stated_rate(scene: Any) -> float:
     """Return the frame rate stored in the file, or 0, and remove it from the scene's custom properties."""
     stated = scene.get(_STATED_RATE)
@@ -491,6 +504,7 @@ def write_objects(
     context = session.load_for_changes().context
     addon_export.make_local()
     context.scene.unit_settings.scale_length = 1.0  # only some exporters apply the unit scale
+    _unstretch(context.scene)
     report = Report(addon_export.apply_modifiers(context, objects) if known.capabilities.skeletons else [])
     addon_export.unlink_disabled(objects)
     addon_export.select(context, objects)

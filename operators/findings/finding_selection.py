@@ -7,7 +7,7 @@ import bpy
 from bpy.props import IntProperty
 
 from ...blender_data import level_objects
-from ...blender_data.animation.clip_sources import scene_rate
+from ...blender_data.animation.scene_time import SceneTime
 from ...blender_data.armature_modifiers import armature_of
 from ...blender_data.exporting.models.model_objects import named_levels
 from ...blender_data.mesh_data import element_selection, surfaces
@@ -122,7 +122,8 @@ def show_time(context: bpy.types.Context, rig: Any, milliseconds: int) -> None:
     """Go to the frame at a time after the start of the active action of an armature."""
     data = rig.animation_data
     start = data.action.frame_range[0] if data is not None and data.action is not None else 0
-    context.scene.frame_set(round(start + milliseconds / 1000 * scene_rate(context.scene)))
+    time = SceneTime.of(context.scene)
+    context.scene.frame_set(round(time.scene_frame(start + milliseconds / 1000 * time.key_rate)))
 
 
 def objects_of(context: bpy.types.Context, finding: MeshferryFinding) -> list[Any]:

@@ -323,6 +323,32 @@ def test_objects_that_move_become_node_animation(make: Callable[[], Any], mergin
     assert_plays_as_shown(made, obj, frames=FRAMES)
 
 
+def _driver_of_the_scene_frame() -> Any:
+    """Follow the frame of the scene, which Time Stretching does not change."""
+    obj = tetra("#Thing")
+    driver = obj.driver_add("location", 0).driver
+    variable = driver.variables.new()
+    variable.name, variable.targets[0].id_type = "now", "SCENE"
+    variable.targets[0].id, variable.targets[0].data_path = bpy.context.scene, "frame_current"
+    driver.expression = "now"
+    return obj
+
+
+@pytest.mark.parametrize(("old", "new"), [(100, 200), (200, 100), (100, 300)])
+@pytest.mark.parametrize(
+    "make", [_location, _nla, _driver, _driver_of_the_scene_frame, _scene_time, _shape_key, _action_in_pieces]
+)
+def test_stretched_time_plays_as_shown(make: Callable[[], Any], old: int, new: int) -> None:
+    obj = make()
+    render = bpy.context.scene.render
+    render.frame_map_old, render.frame_map_new = old, new
+    keyed = np.arange(4 * new // old + 1) + new / old
+    assert_plays_as_shown(export(), obj, frames=keyed if len(bpy.data.actions) else FRAMES)
+    assert_plays_as_shown(export(clips="SCENE"), obj, frames=FRAMES)
+    if make is _nla:
+        assert_plays_as_shown(export(clips="NLA"), obj, frames=keyed, clip="Strip")
+
+
 @KINDS
 @pytest.mark.parametrize("make", DEFORMING)
 def test_meshes_that_deform_become_vertex_animation(make: Callable[[], Any], merging: str) -> None:

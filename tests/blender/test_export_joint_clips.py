@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -167,14 +168,7 @@ def test_bones_without_inherited_scale_are_read_as_blender_plays_them(clean_blen
     assert_plays(clip, skeleton, armature, range(1, 10))
 
 
-def bend_by_local_location(armature: Any) -> None:
-    armature.data.bones["Tip"].use_local_location = False
-
-
-@pytest.mark.parametrize(
-    "bend",
-    [bend_by_constraint, bend_by_ik, bend_by_driver, bend_by_loose_inheritance, bend_by_local_location],
-)
+@pytest.mark.parametrize("bend", [bend_by_constraint, bend_by_ik, bend_by_driver, bend_by_loose_inheritance])
 def test_what_keys_do_not_say_is_sampled(clean_blender: Any, bend: Any) -> None:
     armature = rig(bones=CHAIN)
     animate(armature)
@@ -188,6 +182,169 @@ def test_what_keys_do_not_say_is_sampled(clean_blender: Any, bend: Any) -> None:
     assert_plays(clip, skeleton, armature, range(1, 10), 2e-5)
     names = [skeleton.joints[track.target].name for track in clip.transforms]
     assert names == ["Root", "Mid", "Tip", *(["Side"] if bend is bend_by_driver else [])]
+
+
+def key_constraint(armature: Any) -> None:
+    """Switch a constraint on that is off at first."""
+    constraint = armature.pose.bones["Mid"].constraints.new("LIMIT_ROTATION")
+    constraint.use_limit_x = True
+    for frame, influence in ((1, 0.0), (3, 1.0)):
+        constraint.influence = influence
+        constraint.keyframe_insert("influence", frame=frame)
+    constraint.mute = True
+    constraint.keyframe_insert("mute", frame=1)
+    constraint.mute = False
+    constraint.keyframe_insert("mute", frame=2)
+    bpy.context.scene.frame_set(1)
+
+
+def key_rotation_mode(armature: Any) -> None:
+    bone = armature.pose.bones["Mid"]
+    for frame, mode in ((1, "XYZ"), (2, "QUATERNION"), (3, "AXIS_ANGLE")):
+        bone.rotation_mode = mode
+        bone.keyframe_insert("rotation_mode", frame=frame)
+
+
+def scale_quaternion(armature: Any, factor: float) -> None:
+    armature.pose.bones["Mid"].rotation_mode = "QUATERNION"
+    for curve in curves(armature.animation_data.action):
+        if "Mid" in curve.data_path and curve.data_path.endswith("rotation_quaternion"):
+            for point in curve.keyframe_points:
+                point.co.y *= factor
+
+
+def connect(armature: Any, name: str, parent: str) -> None:
+    with active(armature, mode="EDIT"):
+        bone = armature.data.edit_bones[name]
+        bone.parent = armature.data.edit_bones.get(parent)
+        bone.use_connect = True
+
+
+def set_bone(name: str, **values: Any) -> Callable[[Any], None]:
+    def change(armature: Any) -> None:
+        for attribute, value in values.items():
+            owner = armature.pose.bones[name] if attribute == "rotation_mode" else armature.data.bones[name]
+            setattr(owner, attribute, value)
+
+    return change
+
+
+MATRIX_SETTINGS: dict[str, Callable[[Any], None]] = {
+    "connected": lambda armature: connect(armature, "Mid", "Root"),
+    "connected root": lambda armature: connect(armature, "Root", ""),
+    "connected elsewhere": lambda armature: connect(armature, "Tip", "Side"),
+    **{f"{name} not local": set_bone(name, use_local_location=False) for name in ("Root", "Mid", "Tip")},
+    **{f"{name} without rotation": set_bone(name, use_inherit_rotation=False) for name in ("Root", "Mid", "Tip")},
+    **{
+        f"scale {way}": set_bone("Mid", inherit_scale=way)
+        for way in ("FIX_SHEAR", "ALIGNED", "AVERAGE", "NONE", "NONE_LEGACY")
+    },
+    "constraint": bend_by_constraint,
+    "keyed constraint": key_constraint,
+    **{f"mode {mode}": set_bone("Mid", rotation_mode=mode) for mode in ("ZXY", "AXIS_ANGLE")},
+    "keyed mode": key_rotation_mode,
+    "zero quaternion": lambda armature: scale_quaternion(armature, 0.0),
+    "long quaternion": lambda armature: scale_quaternion(armature, 7.0),
+}
+"""Settings that change ``PoseBone.matrix``, each of a rig whose bones have keys on every channel."""
+READ_FROM_KEYS = {
+    "connected",
+    "connected root",
+    "Root not local",
+    "Mid not local",
+    "mode ZXY",
+    "zero quaternion",
+    "long quaternion",
+}
+
+
+def moving_rig(*settings: str) -> Any:
+    """Return a new rig with keys on every channel and these settings."""
+    for armature in [obj for obj in bpy.data.objects if obj.type == "ARMATURE"]:
+        bpy.data.objects.remove(armature)
+    armature = rig(bones=CHAIN)
+    frames = (1, 2, 3)
+    for mode in ("XYZ", "AXIS_ANGLE", "QUATERNION"):
+        animate(armature, mode, frames=frames)
+    for setting in settings:
+        MATRIX_SETTINGS[setting](armature)
+    bpy.context.view_layer.update()
+    return armature
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", MATRIX_SETTINGS)
+def test_settings_of_bones_play_as_shown_alone_and_in_pairs(clean_blender: Any, first: str) -> None:
+    names = list(MATRIX_SETTINGS)
+    for second in names[names.index(first) :]:
+        armature = moving_rig(*dict.fromkeys((first, second)))
+        size = max(max(bone.matrix_local.translation.length, bone.length) for bone in armature.data.bones)
+        clip, skeleton = clip_of(armature)
+        assert_plays(clip, skeleton, armature, range(1, 4), 1e-5 * size)
+
+
+@pytest.mark.parametrize("setting", sorted(READ_FROM_KEYS))
+def test_what_follows_from_a_rule_is_computed(clean_blender: Any, never_sampled: None, setting: str) -> None:
+    armature = moving_rig(setting)
+    clip, skeleton = clip_of(armature)
+    assert_plays(clip, skeleton, armature, range(1, 4), 2e-5)
+
+
+CHANGES_THE_MATRIX = {
+    "Bone": {"inherit_scale", "parent", "use_connect", "use_inherit_rotation", "use_local_location"},
+    "PoseBone": {
+        *("constraints", "location", "parent", "rotation_axis_angle", "rotation_euler", "rotation_mode"),
+        *("rotation_quaternion", "scale"),
+    },
+}
+"""Properties that the generated test sweeps, with the channels."""
+
+_IN_BOTH = """
+    bbone_curveinx bbone_curveinz bbone_curveoutx bbone_curveoutz bbone_custom_handle_end bbone_custom_handle_start
+    bbone_easein bbone_easeout bbone_rollin bbone_rollout bbone_scalein bbone_scaleout color head hide length matrix
+    name rna_type select tail
+    """
+KEEPS_THE_MATRIX = {
+    "Bone": f"""{_IN_BOTH}
+        bbone_handle_type_end bbone_handle_type_start bbone_handle_use_ease_end bbone_handle_use_ease_start
+        bbone_handle_use_scale_end bbone_handle_use_scale_start bbone_mapping_mode bbone_segments bbone_x bbone_z
+        children collections display_type envelope_distance envelope_weight head_local head_radius hide_select
+        matrix_local select_head select_tail show_wire tail_local tail_radius use_cyclic_offset use_deform
+        use_endroll_as_inroll use_envelope_multiply use_relative_parent use_scale_easing
+        """.split(),
+    "PoseBone": f"""{_IN_BOTH}
+        bone child custom_shape custom_shape_rotation_euler custom_shape_scale_xyz custom_shape_transform
+        custom_shape_translation custom_shape_wire_width ik_linear_weight ik_max_x ik_max_y ik_max_z ik_min_x
+        ik_min_y ik_min_z ik_rotation_weight ik_stiffness_x ik_stiffness_y ik_stiffness_z ik_stretch is_in_ik_chain
+        lock_ik_x lock_ik_y lock_ik_z lock_location lock_rotation lock_rotation_w lock_rotations_4d lock_scale
+        matrix_basis matrix_channel motion_path use_custom_shape_bone_size use_ik_limit_x use_ik_limit_y
+        use_ik_limit_z use_ik_linear_control use_ik_rotation_control use_transform_around_custom_shape
+        use_transform_at_custom_shape
+        """.split(),
+}
+"""Properties that place the bone at rest, follow from the matrix, bend the bone inside, or need a constraint; and those
+for display and editing."""
+
+
+@pytest.mark.parametrize("kind", CHANGES_THE_MATRIX)
+def test_every_property_of_bones_is_classified(kind: str) -> None:
+    """A new property of Blender must be added to one of the sets, and to the sweep if it changes the matrix."""
+    known = {*CHANGES_THE_MATRIX[kind], *KEEPS_THE_MATRIX[kind], "meshferry"}
+    assert {one.identifier for one in getattr(bpy.types, kind).bl_rna.properties} - known == set()
+
+
+@pytest.mark.parametrize(("old", "new"), [(100, 200), (200, 100), (100, 300)])
+def test_stretched_time_plays_as_shown(clean_blender: Any, sampled_instead: Any, old: int, new: int) -> None:
+    armature = rig(bones=CHAIN)
+    animate(armature, interpolation="BEZIER")
+    render = bpy.context.scene.render
+    render.frame_map_old, render.frame_map_new = old, new
+    frames = np.arange(8 * new // old + 1) + new / old
+    for prepare in (lambda: None, sampled_instead):
+        prepare()
+        clip, skeleton = clip_of(armature)
+        assert clip.fps == render.fps
+        assert_plays(clip, skeleton, armature, frames, 2e-5)
 
 
 def test_bones_moved_by_others_alone_are_animated(clean_blender: Any) -> None:

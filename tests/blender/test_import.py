@@ -312,11 +312,12 @@ def wave_clip(frames: int = 6) -> tuple[Any, np.ndarray]:
 
 
 @pytest.mark.parametrize("way", ["SHAPE_KEYS", "CACHE"])
-@pytest.mark.parametrize("scene_fps", [24, 60])
-def test_vertex_animation_plays(way: str, scene_fps: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("scene_fps", "stretched"), [(24, 100), (60, 100), (24, 200), (24, 50)])
+def test_vertex_animation_plays(way: str, scene_fps: int, stretched: int, tmp_path: Path) -> None:
     import bpy
 
     bpy.context.scene.render.fps = scene_fps
+    bpy.context.scene.render.frame_map_new = stretched
     clip, points = wave_clip()
     scene = scene_of(node(mesh=quad_mesh()), clips=[clip])
     made = run(scene, str(tmp_path / "a.timbermesh"), vertex_animation=way, frame_start=5)

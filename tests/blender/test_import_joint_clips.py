@@ -156,7 +156,9 @@ def poses(armature: Any, frames: int = 4) -> np.ndarray:
     return np.array(found)
 
 
-def test_a_clip_goes_onto_the_bones_of_its_mesh() -> None:
+@pytest.mark.parametrize("is_local", [True, False])
+def test_a_clip_goes_onto_the_bones_of_its_mesh(is_local: bool) -> None:
+    """Also without Local Location."""
     import bpy
 
     scene, _ = figure()
@@ -165,6 +167,8 @@ def test_a_clip_goes_onto_the_bones_of_its_mesh() -> None:
     scene.clips, clips = [], scene.clips
     mesh = run(scene)
     scene.clips = clips
+    for bone in mesh.armatures[0].data.bones:
+        bone.use_local_location = is_local
     again = run(only_clip(scene), onto=mesh.armatures[0])
     assert again.armatures == mesh.armatures and not again.objects and not again.warnings and again.bones == 0
     assert again.collection in list(mesh.armatures[0].users_collection)

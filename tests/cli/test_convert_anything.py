@@ -531,6 +531,25 @@ def test_modifiers_are_applied_or_named(meshferry, tmp_path):
     assert counts == {"Body": 3 * 48, "Flag": 3 * 24, "Lid": 2 * 3 * 24, "Stand": 3 * 36}
 
 
+@pytest.mark.parametrize("stretched", [100, 200])
+def test_blenders_exporters_follow_time_stretching(meshferry, tmp_path, stretched):
+    import bpy
+
+    make_blend(tmp_path / "plain.blend", models.make_timbermesh())
+    bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "plain.blend"))
+    for action in bpy.data.actions:
+        bpy.data.actions.remove(action)
+    lid, bpy.context.scene.render.frame_map_new = bpy.data.objects["Lid"], stretched
+    for frame, lid.location.x in ((1, 0.0), (25, 6.0)):
+        lid.keyframe_insert("location", frame=frame)
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "stretched.blend"))
+    assert meshferry("convert", tmp_path / "stretched.blend", tmp_path / "stretched.glb").status == 0
+    content, _ = glb_content(tmp_path / "stretched.glb")
+    (animation,) = content["animations"]
+    ends = {content["accessors"][sampler["input"]]["max"][0] for sampler in animation["samplers"]}
+    assert max(ends) == pytest.approx(stretched / 100, abs=1e-3)
+
+
 def test_hidden_objects(meshferry, tmp_path):
     import bpy
 

@@ -160,6 +160,35 @@ def test_unedited_imports_say_nothing(clean_blender, tmp_path, case, capfd):
     assert "outside" not in said and "nothing changed" in said
 
 
+@pytest.mark.parametrize(("old", "new"), [(200, 100), (100, 300)])
+def test_imports_into_stretched_time_come_back(clean_blender, tmp_path, case, old, new, capfd):
+    """The scene shows each sample at the frame at which a scene without Time Stretching shows it."""
+    bpy = clean_blender
+    name, operator, _ = case
+    shown, ranges, scene = [], [], bpy.context.scene
+    for factors in ((100, 100), (old, new)):
+        bpy.data.batch_remove([*bpy.data.objects, *bpy.data.actions, *bpy.data.collections])
+        scene.frame_start, scene.frame_end = 1, 250
+        scene.render.frame_map_old, scene.render.frame_map_new = factors
+        path, animated = imported(bpy, tmp_path, name, operator)
+        ranges.append((scene.frame_start, scene.frame_end))
+        shown.append([])
+        for frame in (1, 2, 5, 8):
+            scene.frame_set(frame)
+            moved = list(animated.pose.bones) if animated.type == "ARMATURE" else [animated]
+            shown[-1].append([part.matrix_basis.copy() for part in moved])
+    assert ranges[0] == ranges[1]
+    assert np.abs(np.array(shown[0]) - np.array(shown[1])).max() < 1e-4
+    assert np.ptp(shown[0], axis=0).max() > 0.01
+    assert clean_blender.ops.export_scene.meshferry_again() == {"FINISHED"}
+    said = capfd.readouterr().out
+    assert "outside" not in said and "nothing changed" in said
+    add_key(animated, animated.animation_data.action.frame_range[1] + 24 * old / new)
+    before = length(path)
+    assert clean_blender.ops.export_scene.meshferry_again() == {"FINISHED"}
+    assert length(path) == pytest.approx(before + 24 * (1 if before > 10 else 1 / scene.render.fps), abs=1e-3)
+
+
 def test_keys_at_absurd_frames_extend_nothing_and_are_named(clean_blender, tmp_path, case, capfd):
     """A damaged file may have a key at such a frame, and a sample for each frame before it fills the memory."""
     bpy = clean_blender

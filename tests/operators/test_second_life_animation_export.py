@@ -13,7 +13,7 @@ import second_life_player as player
 from meshferry.io_formats.second_life.animation import codec
 from meshferry.io_formats.second_life.animation.format import SECOND_LIFE_ANIMATION
 from meshferry.io_formats.second_life.bvh.format import SECOND_LIFE_BVH
-from meshferry.operators.families.second_life.animation import draw_animation
+from meshferry.operators.families.second_life.animation import draw_animation, settings_of
 from second_life_models import Drawn, panel_context
 from test_second_life_retarget import mixamo
 
@@ -111,6 +111,53 @@ def test_a_cyclic_action_loops_and_keeps_its_last_pose(clean_blender, avatar, tm
     clean_blender.ops.export_scene.second_life_anim(filepath=str(path))
     document = written(path)
     assert (document.loop, document.loop_in, document.loop_out, document.duration) == (1, 0, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("settings", "last", "loops"),
+    [
+        ({}, 25, True),
+        ({}, 49, True),  # twice
+        ({}, 31, False),
+        ({"mode_before": "MIRROR", "mode_after": "MIRROR"}, 49, True),
+        ({"mode_before": "MIRROR", "mode_after": "MIRROR"}, 25, False),
+        ({"mode_after": "REPEAT_OFFSET"}, 25, False),  # the elbow bends more and more
+        ({"mode_before": "NONE"}, 25, False),
+        ({"cycles_after": 3}, 25, False),
+        ({"mute": True}, 25, None),
+    ],
+)
+def test_curves_that_repeat_loop_or_are_named(clean_blender, avatar, tmp_path, settings, last, loops, capfd):
+    """The head turns without a modifier, but does not move."""
+    avatar.pose.bones["mHead"].keyframe_insert("rotation_quaternion", frame=1)
+    action = avatar.animation_data.action
+    for curve in curves_of(action):
+        if "mElbowLeft" in curve.data_path:
+            cycles = curve.modifiers.new("CYCLES")
+            for name, value in settings.items():
+                setattr(cycles, name, value)
+    action.use_frame_range, action.frame_start, action.frame_end = True, 1, last
+    clean_blender.ops.export_scene.second_life_anim(filepath=str(tmp_path / "wave.anim"))
+    document = written(tmp_path / "wave.anim")
+    assert (document.loop, document.loop_out) == (int(bool(loops)), document.duration)
+    said = capfd.readouterr().out
+    text = f"the curves of 'mElbowLeft' do not repeat without limit on both sides with its length of {last - 1} frames"
+    assert (text in said) == (loops is False)
+    kept = settings_of(clean_blender.context, action)
+    assert (kept.use_loop, kept.loop_out) == (bool(loops), document.duration)
+
+
+def test_stretched_time_moves_ends_and_markers(clean_blender, avatar, tmp_path):
+    """Time Stretching to double length."""
+    scene, action = clean_blender.context.scene, avatar.animation_data.action
+    scene.render.frame_map_old, scene.render.frame_map_new = 100, 200
+    for name, frame in (("Loop In", 7), ("Loop Out", 13)):
+        action.pose_markers.new(name).frame = frame
+    for end, duration in ((0, 2.0), (19, 1.5)):
+        action.use_frame_range, action.frame_start, action.frame_end = bool(end), 1, end
+        clean_blender.ops.export_scene.second_life_anim(filepath=str(tmp_path / "wave.anim"))
+        document = written(tmp_path / "wave.anim")
+        assert (document.loop, document.loop_in, document.loop_out, document.duration) == (1, 0.5, 1.0, duration)
 
 
 def test_a_control_rig_moves_the_joints(clean_blender, avatar, tmp_path):

@@ -318,6 +318,20 @@ def moved(path: Path) -> Path:
     return path
 
 
+def test_bones_without_local_location_move_as_in_the_file(clean_blender: Any, tmp_path: Path) -> None:
+    rig, path = avatar(clean_blender), moved(tmp_path / "shift.anim")
+    clean_blender.ops.object.mode_set(mode="EDIT")
+    rig.data.edit_bones["mTorso"].roll += 1.0
+    clean_blender.ops.object.mode_set(mode="OBJECT")
+    bone, found = rig.data.bones["mTorso"], []
+    for bone.use_local_location in (True, False):
+        clean_blender.ops.import_scene.second_life(filepath=str(path))
+        clean_blender.context.scene.frame_set(1)
+        found.append(np.array(rig.pose.bones["mTorso"].matrix))
+    np.testing.assert_allclose(*found, atol=1e-6)
+    assert np.abs(found[0] - np.array(bone.matrix_local)).max() > 0.1
+
+
 def test_what_overrides_an_animation_is_reported(clean_blender: Any, tmp_path: Path, capfd: Any) -> None:
     bpy = clean_blender
     rig = avatar(bpy)

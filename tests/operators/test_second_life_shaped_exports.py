@@ -259,18 +259,21 @@ def test_animations_are_exported_as_from_the_standard_avatar(clean_blender, samp
             np.testing.assert_allclose(frames(bpy, tmp_path), as_bvh, atol=2e-3, err_msg=about)
 
 
-def test_movements_of_users_are_exported_without_the_shape(clean_blender, tmp_path, way) -> None:
+@pytest.mark.parametrize("is_local", [True, False])
+def test_movements_of_users_are_exported_without_the_shape(clean_blender, tmp_path, way, is_local) -> None:
     """The pelvis and a bone of the face are moved; the floor of the shape is left out, and so are other locations."""
     bpy = clean_blender
     bpy.ops.object.second_life_avatar_add()
     rig = bpy.context.object
+    rig.data.bones["mPelvis"].use_local_location = is_local
     set_shape(rig, "high")
     vector = rig.pose.bones["mPelvis"].location.__class__
     for name, move in (("mPelvis", (0.1, -0.2, 0.3)), ("mFaceChin", (0.01, 0.0, 0.0)), ("mFaceNoseBase", (0, 0, 0))):
         bone = rig.pose.bones[name]
         for frame, share in ((1, 0.0), (11, 1.0)):
             before = bone.location.copy()
-            bone.location = before + bone.bone.matrix_local.to_3x3().inverted() @ vector(move) * share
+            axes = bone.bone.matrix_local.to_3x3().inverted()
+            bone.location = before + (axes @ vector(move) if bone.bone.use_local_location else vector(move)) * share
             bone.keyframe_insert("location", frame=frame)
             bone.keyframe_insert("rotation_quaternion", frame=frame)
             bone.location = before

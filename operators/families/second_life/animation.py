@@ -6,8 +6,9 @@ from typing import Any
 import bpy
 from bpy.props import EnumProperty
 
-from ....blender_data.animation import clean_actions, playback, pose_curves
-from ....blender_data.animation.clip_sources import scene_rate
+from ....blender_data.animated_blocks import action_curves
+from ....blender_data.animation import clean_actions, cycles, playback, pose_curves
+from ....blender_data.animation.scene_time import SceneTime
 from ....blender_data.property_groups.translation_context import CONTEXT
 from ....io_formats.core.messages import counted
 from ....io_formats.second_life.animation.checks import EMOTES, HAND_POSES, emote_label, hand_pose_label
@@ -51,11 +52,13 @@ def settings_of(context: bpy.types.Context, action: Any) -> Any:
     kept = action.meshferry.playback
     if not kept.is_known:
         start, end = action.frame_range
-        rate = scene_rate(context.scene)
-        loop = playback.loop_of(action, rate)
+        time = SceneTime.of(context.scene)
+        loop = playback.loop_of(action, time)
         kept.is_known = True
-        kept.use_loop = loop is not None or (action.use_frame_range and action.use_cyclic)
-        kept.loop_in, kept.loop_out = loop or (0.0, (end - start) / rate)
+        curves = [curve for curve in action_curves(action, None) if not curve.mute]
+        repeats = cycles.without_repetition(curves, end - start) == []
+        kept.use_loop = loop is not None or (action.use_frame_range and action.use_cyclic) or repeats
+        kept.loop_in, kept.loop_out = loop or (0.0, (end - start) / time.key_rate)
     return kept
 
 
@@ -126,7 +129,7 @@ class ACTION_OT_second_life_loop_point(NeedsAction, bpy.types.Operator):
         for point, field, name, whole in points:
             if self.point in {point, "ALL"}:
                 frame = whole if self.point == "ALL" else current
-                setattr(kept, field, (frame - start) / scene_rate(context.scene))
+                setattr(kept, field, (frame - start) / SceneTime.of(context.scene).key_rate)
                 marker = action.pose_markers.get(name)
                 if marker is not None:
                     marker.frame = round(frame)
@@ -287,7 +290,7 @@ def draw_playback(layout: Any, context: bpy.types.Context, action: Any, kept: An
         row = loop.row(align=True)
         row.prop(kept, field, text_ctxt=CONTEXT)
         row.operator(ACTION_OT_second_life_loop_point.bl_idname, text="", icon="TIME").point = point
-    real = playback.loop_of(action, scene_rate(context.scene))
+    real = playback.loop_of(action, SceneTime.of(context.scene))
     if kept.use_loop and real is not None and real != (kept.loop_in, kept.loop_out):
         text = iface_("The markers of the action apply: {:.2f} s to {:.2f} s").format(*real)
         draw_wrapped(loop, context, text, "MARKER")

@@ -7,7 +7,7 @@ from typing import Any
 import bpy
 from bpy.props import BoolProperty, CollectionProperty, FloatProperty, IntProperty, StringProperty
 
-from ....blender_data.animation.clip_sources import scene_rate
+from ....blender_data.animation.scene_time import SceneTime
 from ....blender_data.export_options import CLIPS, DEFORM_BONES
 from ....blender_data.exporting import object_selection
 from ....blender_data.exporting.joint_sampling import clips_by_armature
@@ -85,9 +85,10 @@ class ACTION_OT_second_life_loop_check(bpy.types.Operator):
             found = keys.loop_jumps(document)
             shown = context.window_manager.meshferry_loop_check
             ((clip,),) = clips_by_armature(context.scene, [rig], to_export_options(last_export_values(context)))
-            start, rate = clip.start, scene_rate(context.scene)
+            time = SceneTime.of(context.scene)
+            ends = (clip.start + seconds * time.key_rate for seconds in (document.loop_in, document.loop_out))
             shown.action = action.name
-            shown.frame_in, shown.frame_out = start + document.loop_in * rate, start + document.loop_out * rate
+            shown.frame_in, shown.frame_out = map(time.scene_frame, ends)
             shown.joints.clear()
             for jump in found:
                 entry = shown.joints.add()
