@@ -41,6 +41,14 @@ def armature_of(obj: bpy.types.Object) -> bpy.types.Object | None:
     return None
 
 
+def deforming_parent(obj: bpy.types.Object) -> str:
+    """Return the type of the parent that deforms an object without a modifier: ``ARMATURE``, ``LATTICE`` or ``CURVE``.
+
+    Blender stores the same type of parenting for all three. The result is empty without such a parent.
+    """
+    return obj.parent.type if obj.parent is not None and obj.parent_type == "ARMATURE" else ""
+
+
 def deformed_meshes(armature: bpy.types.Object) -> list[bpy.types.Object]:
     """Return the mesh objects of all scenes that an armature deforms."""
     # Panels ask at each redraw, and Blender finds the users of an armature faster than Python looks at all objects.

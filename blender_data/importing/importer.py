@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bpy
 
+from ...io_formats.core.errors import MeshferryError
 from .. import import_marks, names
 from ..armature_modifiers import armature_of
 from ..properties import store_fields
@@ -23,13 +24,21 @@ def import_scene(request: ImportRequest) -> ImportResult:
     Raises
     ------
     MeshferryError
-        The material library or a mesh cache cannot be opened. After any exception, no new data block remains.
+        The material library or a mesh cache cannot be opened, or Blender's scene is linked from another file. After any
+        exception, no new data block remains.
     """
     return finish(import_steps(request))
 
 
 def import_steps(request: ImportRequest) -> Steps[ImportResult]:
     """Do the same as :func:`import_scene` in steps; the last of them adds the objects to the user's scene."""
+    scene = request.context.scene
+    if not scene.is_editable:
+        raise MeshferryError(
+            "The scene '{}' is linked from {}, so nothing can be added to it; switch to a scene of this file",
+            scene.name,
+            scene.library.filepath if scene.library is not None else "",
+        )
     job = ImportContext(request)
     try:
         return (yield from _build(job))

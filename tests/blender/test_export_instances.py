@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers_export import TETRA_FACES, add, bpy, mesh_of
+from helpers_export import TETRA_FACES, add, bpy, mesh_of, square, tetra
 from helpers_models import joint_worlds, rig, scene_of, skinned
 from meshferry.blender_data.addon_formats import addon_export
 from scene_snapshot import changes, snapshot
@@ -141,3 +141,46 @@ def test_disabled_objects_of_instances_are_unlinked_unless_others_need_them(
     addon_export.unlink_disabled([instance])
     left = [obj.name for obj in shown.objects]
     assert left == ["Parent", "Rig", "Child", *(["Off"] if is_linked else [])]
+
+
+def _faces(obj: Any) -> None:
+    obj.instance_type = "FACES"
+
+
+def _verts(obj: Any) -> None:
+    obj.instance_type = "VERTS"
+
+
+def _particles(obj: Any) -> None:
+    obj.modifiers.new("Hair", "PARTICLE_SYSTEM")
+    settings = obj.particle_systems[0].settings
+    settings.type, settings.count, settings.render_type = "HAIR", 3, "OBJECT"
+    settings.instance_object = bpy.data.objects["Leaf"]
+
+
+def _nothing(_obj: Any) -> None:
+    pass
+
+
+@pytest.mark.parametrize("is_shown", [True, False])
+@pytest.mark.parametrize("kind", ["TIMBERMESH", "UNIGINE_MESH", "MESH_SERIALIZER", "SECOND_LIFE_UPLOAD", "UNIGINE_NODE"])
+@pytest.mark.parametrize("make", [_faces, _verts, _particles, _nothing])
+def test_a_hidden_instancer_is_in_no_file(clean_blender: Any, make: Any, kind: str, is_shown: bool) -> None:
+    """Blender decides what it shows of an object: see ``DepsgraphObjectInstance.show_self``."""
+    base = tetra("Base")
+    leaf = tetra("Leaf", parent=base if make in {_faces, _verts} else None, location=(9, 0, 0), scale=(0.1, 0.1, 0.1))
+    make(base)
+    base.show_instancer_for_viewport = is_shown
+    square("Floor")
+    bpy.context.view_layer.update()
+    shows = [found for found in bpy.context.evaluated_depsgraph_get().object_instances if found.show_self]
+    assert any(found.object.original == base for found in shows if not found.is_instance) == (is_shown or make is _nothing)
+    scene = scene_of(kind)
+    if scene.placement is not None:
+        nodes = {node.name: node.content for node in scene.placement.parts[0].nodes}
+        assert (nodes["Base"] is not None) == (is_shown or make is _nothing)
+        return
+    points = np.concatenate([placed(node) for node in scene.nodes if node.mesh is not None])
+    has_base = bool((np.abs(points - (0, 0, 3)).max(axis=1) < 1e-4).any())
+    assert has_base == (is_shown or make is _nothing)
+    assert leaf.name == "Leaf"
