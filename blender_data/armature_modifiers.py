@@ -44,9 +44,10 @@ def armature_of(obj: bpy.types.Object) -> bpy.types.Object | None:
 def deforming_parent(obj: bpy.types.Object) -> str:
     """Return the type of the parent that deforms an object without a modifier: ``ARMATURE``, ``LATTICE`` or ``CURVE``.
 
-    Blender stores the same type of parenting for all three. The result is empty without such a parent.
+    The result is empty without such a parent. Blender only has curves as such parents in files of old versions.
     """
-    return obj.parent.type if obj.parent is not None and obj.parent_type == "ARMATURE" else ""
+    is_moved_only = obj.parent is None or obj.parent_type in {"OBJECT", "VERTEX", "VERTEX_3", "BONE"}
+    return "" if is_moved_only else obj.parent.type
 
 
 def deformed_meshes(armature: bpy.types.Object) -> list[bpy.types.Object]:
