@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers_export import TETRA_FACES, add, bpy, mesh_of, square, tetra
+from helpers_export import TETRA_FACES, add, add_nodes, bpy, mesh_of, node_group, square, tetra
 from helpers_models import joint_worlds, rig, scene_of, skinned
 from meshferry.blender_data.addon_formats import addon_export
+from meshferry.io_formats.core.scene import Role
 from scene_snapshot import changes, snapshot
 
 pytestmark = pytest.mark.needs_bpy
@@ -158,17 +159,34 @@ def _particles(obj: Any) -> None:
     settings.instance_object = bpy.data.objects["Leaf"]
 
 
+def _emitter(obj: Any) -> None:
+    obj.modifiers.new("Dust", "PARTICLE_SYSTEM").show_viewport = False
+
+
+def _nodes(obj: Any) -> None:
+    """Show the mesh and instances of it."""
+    group, entry, leave = node_group()
+    instances, join = group.nodes.new("GeometryNodeInstanceOnPoints"), group.nodes.new("GeometryNodeJoinGeometry")
+    for name in ("Points", "Instance"):
+        group.links.new(entry.outputs[0], instances.inputs[name])
+    instances.inputs["Scale"].default_value = (0.1, 0.1, 0.1)
+    for made in (instances.outputs[0], entry.outputs[0]):
+        group.links.new(made, join.inputs[0])
+    group.links.new(join.outputs[0], leave.inputs[0])
+    add_nodes(obj, group)
+
+
 def _nothing(_obj: Any) -> None:
     pass
 
 
 @pytest.mark.parametrize("is_shown", [True, False])
 @pytest.mark.parametrize("kind", ["TIMBERMESH", "UNIGINE_MESH", "MESH_SERIALIZER", "SECOND_LIFE_UPLOAD", "UNIGINE_SCENE"])
-@pytest.mark.parametrize("make", [_faces, _verts, _particles, _nothing])
+@pytest.mark.parametrize("make", [_faces, _verts, _particles, _emitter, _nodes, _nothing])
 def test_a_hidden_instancer_is_in_no_file(clean_blender: Any, make: Any, kind: str, is_shown: bool) -> None:
     """Blender decides what it shows of an object: see ``DepsgraphObjectInstance.show_self``."""
     base = tetra("Base")
-    leaf = tetra("Leaf", parent=base if make in {_faces, _verts} else None, location=(9, 0, 0), scale=(0.1, 0.1, 0.1))
+    tetra("Leaf", parent=base if make in {_faces, _verts} else None, location=(9, 0, 0), scale=(0.1, 0.1, 0.1))
     make(base)
     base.show_instancer_for_viewport = is_shown
     square("Floor")
@@ -178,10 +196,11 @@ def test_a_hidden_instancer_is_in_no_file(clean_blender: Any, make: Any, kind: s
     assert (base in in_view) == (is_shown or make is _nothing)
     scene = scene_of(kind)
     if scene.placement is not None:
-        nodes = {node.name: node.content for node in scene.placement.parts[0].nodes}
-        assert (nodes["Base"] is not None) == (is_shown or make is _nothing)
+        first = next(node for node in scene.placement.parts[0].nodes if node.name == "Base")
+        assert (first.content is not None) == (is_shown or make is _nothing)
         return
-    points = np.concatenate([placed(node) for node in scene.nodes if node.mesh is not None])
-    has_base = bool((np.abs(points - (0, 0, 3)).max(axis=1) < 1e-4).any())
-    assert has_base == (is_shown or make is _nothing)
-    assert leaf.name == "Leaf"
+    nodes = [node for node in scene.nodes if node.mesh is not None and not node.lod and node.role is Role.RENDER]
+    corners = [placed(node)[node.mesh.corner_point] for node in nodes]
+    triangles = np.concatenate(corners).reshape(-1, 3, 3)
+    extent = np.ptp(triangles[np.abs(triangles).max(axis=(1, 2)) < 4], axis=1).max(axis=1)
+    assert np.count_nonzero(extent > 2.5) == (3 if is_shown or make is _nothing else 0)  # the high faces of the base

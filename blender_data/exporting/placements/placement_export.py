@@ -278,7 +278,7 @@ class _PartBuilder:
     def _content(self, obj: bpy.types.Object) -> Content | None:
         """Return the content of the node of an object: a model, a camera, or the part of an instanced collection."""
         if obj.type in MESHABLE:
-            return self.models.use(obj) if shows_surface(obj) else None
+            return self.models.use(obj) if shows_surface(obj.evaluated_get(self.places.depsgraph)) else None
         if obj.type == "CAMERA":
             return read_camera(obj, self.export.context.scene)
         if obj.type == "LIGHT":

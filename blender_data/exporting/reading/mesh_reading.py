@@ -202,12 +202,19 @@ def shows_surface(seen: bpy.types.Object) -> bool:
 
     It does not with *Show Instancer* off, and it shows the surface of metaballs with the first of the same base name.
     """
-    if seen.is_instancer and not seen.show_instancer_for_viewport:
+    if not seen.show_instancer_for_viewport and _has_instances(seen):
         return False
     if seen.type != "META" or not seen.name.rpartition(".")[2].isdigit():
         return True
     base = bpy.data.objects.get(seen.name.rpartition(".")[0])
     return base is None or base.type != "META"
+
+
+def _has_instances(seen: bpy.types.Object) -> bool:
+    if seen.is_instancer or len(seen.particle_systems):
+        return True
+    geometry = seen.evaluated_geometry() if seen.type == "MESH" and seen.is_evaluated else None
+    return geometry is not None and geometry.instances_pointcloud() is not None
 
 
 def _report_free_normals(
