@@ -14,6 +14,7 @@ from mathutils import Quaternion
 from . import animated_blocks as blender_data_animated_blocks
 from .armature_modifiers import deforming_parent
 from .exporting.object_selection import enabled_objects
+from .operator_calls import require_own_scene
 from .rigging import body_shapes
 
 Played = Mapping[bpy.types.ID, Iterable[bpy.types.Action]]
@@ -243,6 +244,8 @@ def stand_ins(
 def linked(context: bpy.types.Context, copies: Sequence[bpy.types.Object]) -> Iterator[None]:
     """Link copies of objects to the scene, and remove them after a ``with`` block."""
     try:
+        if copies:
+            require_own_scene(context)
         for copy in copies:
             context.scene.collection.objects.link(copy)
         if copies:
@@ -269,6 +272,8 @@ def evaluated(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -
     home = context.scene.collection.objects
     linked = [obj for obj in unseen if home.get(obj.name) != obj]
     disabled = [obj for obj in unseen if obj.hide_viewport]
+    if linked:
+        require_own_scene(context)
     try:
         for obj in linked:
             home.link(obj)

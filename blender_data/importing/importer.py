@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import bpy
 
-from ...io_formats.core.errors import MeshferryError
 from .. import import_marks, names
 from ..armature_modifiers import armature_of
+from ..operator_calls import require_own_scene
 from ..properties import store_fields
 from ..rigging import shown_bindings
 from ..steps import Steps, finish
@@ -32,13 +32,7 @@ def import_scene(request: ImportRequest) -> ImportResult:
 
 def import_steps(request: ImportRequest) -> Steps[ImportResult]:
     """Do the same as :func:`import_scene` in steps; the last of them adds the objects to the user's scene."""
-    scene = request.context.scene
-    if not scene.is_editable:
-        raise MeshferryError(
-            "The scene '{}' is linked from {}, so nothing can be added to it; switch to a scene of this file",
-            scene.name,
-            scene.library.filepath if scene.library is not None else "",
-        )
+    require_own_scene(request.context)
     job = ImportContext(request)
     try:
         return (yield from _build(job))

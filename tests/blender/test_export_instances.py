@@ -10,6 +10,7 @@ import pytest
 from helpers_export import TETRA_FACES, add, add_nodes, bpy, mesh_of, node_group, square, tetra
 from helpers_models import joint_worlds, rig, scene_of, skinned
 from meshferry.blender_data.addon_formats import addon_export
+from meshferry.io_formats.core.errors import MeshferryError
 from meshferry.io_formats.core.scene import Role
 from scene_snapshot import changes, snapshot
 
@@ -142,6 +143,24 @@ def test_disabled_objects_of_instances_are_unlinked_unless_others_need_them(
     addon_export.unlink_disabled([instance])
     left = [obj.name for obj in shown.objects]
     assert left == ["Parent", "Rig", "Child", *(["Off"] if is_linked else [])]
+
+
+@pytest.mark.parametrize("kind", ["UNIGINE_MESH", "SECOND_LIFE_UPLOAD"])
+def test_copies_in_a_linked_scene_are_refused(clean_blender: Any, tmp_path: Path, kind: str) -> None:
+    add("Robot", instance_type="COLLECTION", instance_collection=library())
+    path = tmp_path / "scene.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(path), copy=True)
+    bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
+    with bpy.data.libraries.load(str(path), link=True) as (_, wanted):
+        wanted.scenes = ["Scene"]
+    scene = wanted.scenes[0]
+    objects = len(bpy.data.objects)
+    with (
+        bpy.context.temp_override(scene=scene, view_layer=scene.view_layers[0]),
+        pytest.raises(MeshferryError, match=r"linked from .*scene\.blend"),
+    ):
+        scene_of(kind, [scene.objects["Robot"]])
+    assert len(bpy.data.objects) == objects
 
 
 def _faces(obj: Any) -> None:
