@@ -322,8 +322,11 @@ class NodeMeshes:
                 if pair not in compared and _are_apart(arrays.points_of(data), rest):
                     deformed.add(owner)
                 compared.add(pair)
-        rests = self.rest_places.items()
-        return [owner for owner, rest in rests if owner in deformed or _are_apart(np.array(places[owner]), np.array(rest))]
+        return [
+            owner
+            for owner, rest in self.rest_places.items()
+            if owner in deformed or _are_apart(np.array(places[owner]), np.array(rest))
+        ]
 
     def read(self, node: PlannedNode, moving: list[bpy.types.Object]) -> NodeMesh | None:
         """Read and join the meshes of a node, those of ``moving`` objects first; return None without triangles.

@@ -614,7 +614,8 @@ def _from_file() -> tuple[Any, Any, Any]:
     (track,) = clip.transforms
     track.translation = track.translation + np.float32(thing.translation)
     track.scale = track.scale * np.float32(thing.scale)
-    return tuple(run(scene_of(node("Root", is_root=True), node("Empty", parent=0, **place), thing, clips=[clip])).objects)
+    nodes = (node("Root", is_root=True), node("Empty", parent=0, **place), thing)
+    return tuple(run(scene_of(*nodes, clips=[clip])).objects)
 
 
 def _drop_parent(_root: Any, _empty: Any, _thing: Any) -> None:

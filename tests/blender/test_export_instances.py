@@ -200,7 +200,9 @@ def _nothing(_obj: Any) -> None:
 
 
 @pytest.mark.parametrize("is_shown", [True, False])
-@pytest.mark.parametrize("kind", ["TIMBERMESH", "UNIGINE_MESH", "MESH_SERIALIZER", "SECOND_LIFE_UPLOAD", "UNIGINE_SCENE"])
+@pytest.mark.parametrize(
+    "kind", ["TIMBERMESH", "UNIGINE_MESH", "MESH_SERIALIZER", "SECOND_LIFE_UPLOAD", "UNIGINE_SCENE"]
+)
 @pytest.mark.parametrize("make", [_faces, _verts, _particles, _emitter, _nodes, _nothing])
 def test_a_hidden_instancer_is_in_no_file(clean_blender: Any, make: Any, kind: str, is_shown: bool) -> None:
     """Blender decides what it shows of an object: see ``DepsgraphObjectInstance.show_self``."""

@@ -296,7 +296,9 @@ def _report_other_deformations(obj: bpy.types.Object, read: ReadSkeleton, report
         report.loss("bendy-bones", "bendy bones are straight in a file: {}", listed(bendy))
     for modifier in modifiers[:1]:
         if not modifier.use_vertex_groups:
-            text = "Vertex Groups is off in its armature modifier, so Blender does not use the weights that the file holds"
+            text = (
+                "Vertex Groups is off in its armature modifier, so Blender does not use the weights that are exported"
+            )
             report.loss("armature-modifier-settings", text)
         ways = {
             Text("bone envelopes"): modifier.use_bone_envelopes,
