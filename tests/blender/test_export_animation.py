@@ -634,6 +634,11 @@ def _set_other_parent(_root: Any, _empty: Any, thing: Any) -> None:
     thing.parent = add("#Other", location=(5, 0, 0), rotation_euler=(0, 1, 0))
 
 
+def _key_below_another_parent(root: Any, empty: Any, thing: Any) -> None:
+    _set_other_parent(root, empty, thing)
+    key(thing, "location", {1: (3, 5, 7), 2: (3, 5, 7), 3: (3, 5, 8), 4: (3, 6, 8), 5: (4, 6, 8)})
+
+
 def _clear_parent(_root: Any, _empty: Any, thing: Any) -> None:
     thing.parent = None
 
@@ -650,7 +655,10 @@ def _side_by_side(_root: Any, _empty: Any, thing: Any) -> None:
 @pytest.mark.parametrize("merging", ["MERGE", "KEEP"])
 @pytest.mark.parametrize(
     "change",
-    [_drop_parent, _scale_parent, _key_parent, _set_other_parent, _clear_parent, _keep_transform, _side_by_side],
+    [
+        *(_drop_parent, _scale_parent, _key_parent, _set_other_parent, _key_below_another_parent),
+        *(_clear_parent, _keep_transform, _side_by_side),
+    ],
 )
 def test_a_stored_rest_counts_below_its_parent_alone(change: Callable[..., None], merging: str, origin: bool) -> None:
     from meshferry.blender_data.exporting.object_selection import Origin
@@ -667,16 +675,38 @@ def test_a_stored_rest_counts_below_its_parent_alone(change: Callable[..., None]
         bpy.context.scene.frame_set(frame)
         place = np.array(start.location) if start else 0.0
         assert_same_triangles(made.triangles(name, number), shown(thing) - place, 2e-5)
-    assert thing.location[:] == pytest.approx((3, 3, 1))
+    assert thing.location.y != 0
 
 
 def test_a_stored_rest_is_exact_below_its_parent() -> None:
-    _root, _empty, thing = _from_file()
-    thing.meshferry.rest_location = (0.1, 3, 1)
-    for obj in (thing, thing.parent, thing.parent.parent):
+    objects = _from_file()
+    kept = objects[2].meshferry
+    kept.rest_location, kept.rest_rotation = (0.1, 3, 1), (0.6, 0, 0, 0.8000001)
+    for obj in objects:
         model_collection().objects.link(obj)
     made = export(merging="KEEP").node("#Thing")
     assert (made.position.x, made.scale.y) == (-np.float32(0.1), 1)
+    assert {abs(made.rotation.w), abs(made.rotation.y)} == {np.float32(0.6), np.float32(0.8000001)}
+
+
+@pytest.mark.parametrize("mode", ["QUATERNION", "XYZ", "AXIS_ANGLE"])
+def test_a_stored_rest_below_dropped_parents(mode: str) -> None:
+    """The parents are at rest, too."""
+    root, empty, thing = _from_file()
+    _key_parent(root, empty, thing)
+    for obj, place in ((empty, (0, 9, 0)), (thing, (5, 6, 7))):
+        obj.meshferry.has_rest, obj.meshferry.rest_location = True, place
+        obj.meshferry.rest_rotation, obj.meshferry.rest_scale = (0.6, 0, 0.8, 0), (2, 2, 2)
+        obj.rotation_mode = mode
+    for obj in (root, empty, thing):
+        model_collection().objects.link(obj)
+    made = export(merging="MERGE")
+    for obj, place in ((empty, (0, 9, 0)), (thing, (5, 6, 7))):
+        obj.animation_data_clear()
+        obj.rotation_mode = "QUATERNION"
+        obj.location, obj.rotation_quaternion, obj.scale = place, (0.6, 0, 0.8, 0), (2, 2, 2)
+    bpy.context.view_layer.update()
+    assert_same_triangles(made.triangles(), shown(thing), 2e-5)
 
 
 def test_a_rest_shape_that_is_the_basis() -> None:

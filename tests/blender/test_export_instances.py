@@ -210,6 +210,8 @@ def test_a_hidden_instancer_is_in_no_file(clean_blender: Any, make: Any, kind: s
     tetra("Leaf", parent=base if make in {_faces, _verts} else None, location=(9, 0, 0), scale=(0.1, 0.1, 0.1))
     make(base)
     base.show_instancer_for_viewport = is_shown
+    if kind == "UNIGINE_SCENE":
+        add("Ahead", base.data, location=(20, 0, 0))  # an object that shows the same mesh
     square("Floor")
     bpy.context.view_layer.update()
     instances = bpy.context.evaluated_depsgraph_get().object_instances
