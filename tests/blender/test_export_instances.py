@@ -206,12 +206,13 @@ def _nothing(_obj: Any) -> None:
 @pytest.mark.parametrize("make", [_faces, _verts, _particles, _emitter, _nodes, _nothing])
 def test_a_hidden_instancer_is_in_no_file(clean_blender: Any, make: Any, kind: str, is_shown: bool) -> None:
     """Blender decides what it shows of an object: see ``DepsgraphObjectInstance.show_self``."""
-    base = tetra("Base")
+    mesh = mesh_of("Base")
+    if kind == "UNIGINE_SCENE":
+        add("Ahead", mesh, location=(20, 0, 0))  # an object that shows the same mesh
+    base = add("Base", mesh)
     tetra("Leaf", parent=base if make in {_faces, _verts} else None, location=(9, 0, 0), scale=(0.1, 0.1, 0.1))
     make(base)
     base.show_instancer_for_viewport = is_shown
-    if kind == "UNIGINE_SCENE":
-        add("Ahead", base.data, location=(20, 0, 0))  # an object that shows the same mesh
     square("Floor")
     bpy.context.view_layer.update()
     instances = bpy.context.evaluated_depsgraph_get().object_instances

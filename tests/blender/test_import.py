@@ -247,7 +247,7 @@ def test_reserved_and_equal_names_come_back(wanted: list[str], kind: str) -> Non
     from meshferry.io_formats.core.scene import Layer
 
     values = CUSTOM[kind]
-    layers = [Layer(name, values[::-1] if number % 2 else values) for number, name in enumerate(wanted)]
+    layers = [Layer(name, CUSTOM["heat"] if number % 2 else values) for number, name in enumerate(wanted)]
     made = run(scene_of(node(mesh=quad_mesh(custom=layers))))
     data = made.objects[0].data
     assert not data.validate() and len(data.polygons) == 2
