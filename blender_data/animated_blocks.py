@@ -10,16 +10,6 @@ import bpy
 
 from . import compat
 
-_STILL = frozenset(
-    {
-        *("MIRROR", "BEVEL", "SUBSURF", "SOLIDIFY", "TRIANGULATE", "WELD", "DECIMATE", "EDGE_SPLIT", "WEIGHTED_NORMAL"),
-        *("ARRAY", "NORMAL_EDIT", "MULTIRES", "REMESH", "SCREW", "SKIN", "WIREFRAME", "MASK", "BOOLEAN", "UV_PROJECT"),
-        *("UV_WARP", "DATA_TRANSFER", "VERTEX_WEIGHT_EDIT", "VERTEX_WEIGHT_MIX", "VERTEX_WEIGHT_PROXIMITY", "SMOOTH"),
-        *("CORRECTIVE_SMOOTH", "LAPLACIANSMOOTH", "LAPLACIANDEFORM", "CAST"),
-    }
-)
-"""Modifiers whose result changes only if their settings, or the objects to which they refer, are animated."""
-
 _SELF_MOVING = frozenset(
     {
         *("MESH_CACHE", "MESH_SEQUENCE_CACHE", "CLOTH", "SOFT_BODY", "WAVE", "OCEAN", "BUILD", "DYNAMIC_PAINT"),
@@ -132,25 +122,6 @@ def _objects_in(value: Any) -> Sequence[bpy.types.Object]:
     if isinstance(value, bpy.types.Collection):
         return list(value.all_objects)
     return [value] if isinstance(value, bpy.types.Object) else []
-
-
-def may_deform(obj: bpy.types.Object) -> bool:
-    """Return whether the mesh of an object may change its shape with time, apart from moving as a whole."""
-    keys = getattr(obj.data, "shape_keys", None)
-    if keys is not None and keys.animation_data is not None:
-        return True
-    data = obj.data
-    if data is not None and data.animation_data is not None and _animates(data):
-        return True
-    modifiers = [modifier for modifier in obj.modifiers if modifier.show_viewport]
-    if any(modifier.type not in _STILL for modifier in modifiers):
-        return True
-    if obj.animation_data is not None and modifiers:
-        return True  # f-curves or drivers of the object may change its modifiers
-    return (
-        any(isinstance(block, bpy.types.Object) for modifier in modifiers for block in _pointed_at(modifier))
-        or obj.type != "MESH"
-    )
 
 
 class ActionCurves:

@@ -41,6 +41,15 @@ def armature_of(obj: bpy.types.Object) -> bpy.types.Object | None:
     return None
 
 
+def deforming_parent(obj: bpy.types.Object) -> str:
+    """Return the type of the parent that deforms an object without a modifier: ``ARMATURE``, ``LATTICE`` or ``CURVE``.
+
+    The result is empty without such a parent. Blender only has curves as such parents in files of old versions.
+    """
+    is_moved_only = obj.parent is None or obj.parent_type in {"OBJECT", "VERTEX", "VERTEX_3", "BONE"}
+    return "" if is_moved_only else obj.parent.type
+
+
 def deformed_meshes(armature: bpy.types.Object) -> list[bpy.types.Object]:
     """Return the mesh objects of all scenes that an armature deforms."""
     # Panels ask at each redraw, and Blender finds the users of an armature faster than Python looks at all objects.

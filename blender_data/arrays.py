@@ -137,3 +137,6 @@ def edited(mesh: bpy.types.Mesh) -> Iterator[bmesh.types.BMesh]:
 FILE_VERTEX = "file_vertex"
 """Name of the attribute of corners with the index of their vertex in the file, which is only stored if tangents need
 it."""
+
+FILE_VERTEX_LAYER = f"\0{FILE_VERTEX}"
+"""Name of the layer that becomes this attribute, which no layer of a file has."""

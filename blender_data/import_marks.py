@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import bpy
+from mathutils import Matrix
 
 from . import names
 from .importing.import_options import ImportRequest
@@ -104,6 +105,11 @@ def has_given_parent(obj: bpy.types.Object) -> bool:
     """Return whether an imported object still has the same parent as in its file."""
     given: str = obj.meshferry.given_parent_key
     return node_of(obj.parent) == given
+
+
+def has_given_space(obj: bpy.types.Object) -> bool:
+    """Return whether local transforms of an imported object mean the same as in its file: its parent is that one."""
+    return has_given_parent(obj) and (obj.parent is None or obj.matrix_parent_inverse == Matrix.Identity(4))
 
 
 def mark_node(made: bpy.types.Object, key: str, name: str) -> None:

@@ -6,6 +6,8 @@ import contextlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ..io_formats.core.errors import MeshferryError
+
 if TYPE_CHECKING:  # the command line uses ``operator_error`` where there is no Blender
     import bpy
 
@@ -57,6 +59,17 @@ def _mode(obj: bpy.types.Object | None) -> str:
     return obj.mode if obj is not None else "OBJECT"
 
 
+def require_own_scene(context: bpy.types.Context) -> None:
+    """Raise an error if the scene is linked from another file, so that no object can be added to it."""
+    scene = context.scene
+    if scene.library is not None:
+        raise MeshferryError(
+            "The scene '{}' is linked from {}, so nothing can be added to it; switch to a scene of this file",
+            scene.name,
+            scene.library.filepath,
+        )
+
+
 @contextlib.contextmanager
 def edit_mode(context: bpy.types.Context, obj: bpy.types.Object) -> Iterator[None]:
     """Put an armature object into edit mode without X mirroring, even one that is in no collection.
@@ -70,6 +83,7 @@ def edit_mode(context: bpy.types.Context, obj: bpy.types.Object) -> Iterator[Non
     home = context.scene.collection
     is_there = home in obj.users_collection  # linked objects may have the same name, so compare objects
     if not is_there:
+        require_own_scene(context)
         home.objects.link(obj)
     try:
         before.give_way_to(obj)

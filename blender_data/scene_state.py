@@ -9,9 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import bpy
+from mathutils import Quaternion
 
 from . import animated_blocks as blender_data_animated_blocks
+from .armature_modifiers import deforming_parent
 from .exporting.object_selection import enabled_objects
+from .operator_calls import require_own_scene
 from .rigging import body_shapes
 
 Played = Mapping[bpy.types.ID, Iterable[bpy.types.Action]]
@@ -170,7 +173,7 @@ def undeformed(objects: Iterable[bpy.types.Object]) -> Iterator[tuple[Any, str, 
     """Yield the settings for :func:`changed` that disable the deformation of objects by armatures."""
     for obj in objects:
         yield from ((modifier, "show_viewport", False) for modifier in obj.modifiers if modifier.type == "ARMATURE")
-        if obj.parent_type == "ARMATURE":  # an "Armature Deform" parent deforms without a modifier
+        if deforming_parent(obj) == "ARMATURE":
             yield obj, "parent_type", "OBJECT"
 
 
@@ -196,6 +199,33 @@ def resting(objects: Iterable[bpy.types.Object]) -> Iterator[tuple[Any, str, Any
 
 
 @contextlib.contextmanager
+def at_stored_rests(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -> Iterator[None]:
+    """Temporarily give imported objects the rest transforms of their files, in place of a pose of their animation."""
+    rotations = ("rotation_quaternion", "rotation_axis_angle", "rotation_euler")
+    names = ("location", *rotations, "scale")
+    before = [(obj, [(name, tuple(getattr(obj, name))) for name in names]) for obj in objects]
+    for obj, _values in before:
+        kept = obj.meshferry
+        turn = Quaternion(kept.rest_rotation)
+        obj.location, obj.scale, obj.rotation_quaternion = kept.rest_location, kept.rest_scale, turn
+        if obj.rotation_mode == "AXIS_ANGLE":
+            axis, angle = turn.to_axis_angle()
+            obj.rotation_axis_angle = (angle, *axis)
+        elif obj.rotation_mode != "QUATERNION":
+            obj.rotation_euler = turn.to_euler(obj.rotation_mode)
+    if before:
+        context.view_layer.update()
+    try:
+        yield
+    finally:
+        for obj, values in before:
+            for name, value in values:
+                setattr(obj, name, value)
+        if before:
+            context.view_layer.update()
+
+
+@contextlib.contextmanager
 def stand_ins(
     context: bpy.types.Context, objects: Iterable[bpy.types.Object]
 ) -> Iterator[dict[bpy.types.Object, bpy.types.Object]]:
@@ -215,6 +245,8 @@ def stand_ins(
 def linked(context: bpy.types.Context, copies: Sequence[bpy.types.Object]) -> Iterator[None]:
     """Link copies of objects to the scene, and remove them after a ``with`` block."""
     try:
+        if copies:
+            require_own_scene(context)
         for copy in copies:
             context.scene.collection.objects.link(copy)
         if copies:
@@ -241,6 +273,8 @@ def evaluated(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -
     home = context.scene.collection.objects
     linked = [obj for obj in unseen if home.get(obj.name) != obj]
     disabled = [obj for obj in unseen if obj.hide_viewport]
+    if linked:
+        require_own_scene(context)
     try:
         for obj in linked:
             home.link(obj)

@@ -26,16 +26,10 @@ from ..animated_blocks import dependencies
 from ..animation.clip_sources import ClipSource, find_clips
 from ..animation.scene_time import SceneTime
 from ..armature_modifiers import MESHABLE, armature_of
-from ..arrays import FILE_VERTEX
 from ..export_options import ExportOptions
-from ..mesh_data import file_normals, quantised_values, surfaces
+from ..mesh_data import surfaces
+from ..mesh_data.attribute_names import RESERVED
 
-_BUILT_IN = frozenset(
-    {
-        *("position", "material_index", "custom_normal", "sharp_edge", "sharp_face", FILE_VERTEX),
-        *(*quantised_values.ATTRIBUTES.values(), quantised_values.COLOR_ATTRIBUTE, file_normals.ATTRIBUTE),
-    }
-)
 _CREASES = ("crease_", "bevel_weight_")
 
 
@@ -132,7 +126,7 @@ def _layer(name: str) -> Layer:
 def _custom_names(data: bpy.types.Mesh) -> list[str]:
     """Return the names of a mesh's layers, except UV maps, colours and Blender's internal layers."""
     kept = list(data.meshferry.custom_layers)
-    known = {*(layer.name for layer in data.uv_layers), *(layer.name for layer in data.color_attributes), *_BUILT_IN}
+    known = {*(layer.name for layer in data.uv_layers), *(layer.name for layer in data.color_attributes), *RESERVED}
     others = [
         attribute.name
         for attribute in data.attributes

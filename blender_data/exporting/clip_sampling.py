@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 
 import bpy
 import numpy as np
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ...io_formats.core.scene import Clip, Scene, TransformTrack, VertexTrack
 from ...io_formats.geometry.transforms import continuous_rotations
 from .. import animated_blocks, scene_state
-from ..animation.clip_sources import ClipSource
+from ..animation.clip_sources import ClipSource, played
 from ..animation.scene_time import SceneTime
 from ..export_options import ExportOptions
 from ..steps import Step, Steps
@@ -24,6 +24,35 @@ _MOVED = 1e-6
 """Movement, relative to the size of the object, below which it counts as rounding of single precision."""
 
 
+def deforming_objects(
+    scene: bpy.types.Scene, clips: Sequence[ClipSource], animated: Sequence[bpy.types.ID]
+) -> set[bpy.types.Object]:
+    """Return the objects whose shape may change with time in one of the clips, also if only instances show them.
+
+    Blender evaluates their geometry again at each new frame. The caller restores the frame and the played animation.
+    """
+    found: set[bpy.types.Object] = set()
+    is_first = True
+
+    def collect(_scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> None:
+        for update in () if is_first else depsgraph.updates:  # the first frame of a clip updates all that is animated
+            if update.is_updated_geometry and isinstance(update.id, bpy.types.Object):
+                found.add(update.id.original)
+
+    channels = scene_state.animated_values(animated, played(clips))
+    bpy.app.handlers.frame_change_post.append(collect)
+    try:
+        for clip in clips:
+            clip.play(animated)
+            for is_first in (True, False):
+                scene_state.set_frame(scene, clip.start + (not is_first))
+    finally:
+        bpy.app.handlers.frame_change_post.remove(collect)
+        for channel in channels:
+            channel.restore()
+    return found
+
+
 class ClipSampler:
     """Samples the clips of one export."""
 
@@ -34,6 +63,7 @@ class ClipSampler:
         scene: Scene,
         meshes: NodeMeshes,
         options: ExportOptions,
+        deforming: Container[bpy.types.Object],
     ) -> None:
         self.context = context
         self.nodes = nodes
@@ -41,6 +71,7 @@ class ClipSampler:
         self.report = scene.report
         self.meshes = meshes
         self.options = options
+        self.deforming = deforming
 
     def sample(self, source: ClipSource, node_meshes: Mapping[int, NodeMesh]) -> Steps[Clip | None]:
         """Play and sample a clip; return None if nothing moves."""
@@ -81,14 +112,10 @@ class ClipSampler:
         return clip
 
     def _watch_instances(self) -> None:
-        """Report instances that move within their node, since they are exported with their rest transform."""
-        now = self.meshes.instance_places(self.nodes)
-        for owner, rest in self.meshes.rest_places.items():
-            places = now.get(owner, [])
-            size = 1e-5 * max(1.0, float(np.abs(rest).max(initial=0)))
-            if len(places) != len(rest) or np.abs(np.array(places) - np.array(rest)).max(initial=0) > size:
-                text = "what it shows as instances moves; make instances real to export their animation"
-                self.report.loss("moving-instances", text, item=owner.name)
+        """Report instances that move within their node or deform, since they are exported as at rest."""
+        for owner in self.meshes.changed_instances(self.nodes, self.deforming):
+            text = "what it shows as instances moves; make instances real to export their animation"
+            self.report.loss("moving-instances", text, item=owner.name)
 
     def _shape(self, index: int, found: NodeMesh) -> tuple[FloatArray, FloatArray, FloatArray] | None:
         """Return the current points, normals and tangents (K, 3) of a node's moving parts."""

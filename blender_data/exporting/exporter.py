@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Container, Iterable
 
 import bpy
 
 from ...io_formats.core.messages import Details, Text, distinct, listed
 from ...io_formats.core.scene import Node, Scene
-from .. import scene_state
-from ..animated_blocks import Dependencies, dependencies, may_deform
+from .. import import_marks, scene_state
+from ..animated_blocks import Dependencies, dependencies
 from ..animation.clip_sources import ClipSource, find_clips, played
 from ..animation.scene_time import SceneTime
 from ..export_options import ExportOptions, ExportRequest
 from ..steps import Step, Steps, finish, scaled
 from . import node_plan
-from .clip_sampling import ClipSampler, is_keyed
+from .clip_sampling import ClipSampler, deforming_objects, is_keyed
 from .model_exporter import ModelExport, SceneExport
 from .models.lod_model_exporter import LodModelExport
 from .node_plan import NodeMesh, NodeMeshes, PlannedNode, plan
@@ -133,27 +134,31 @@ class NodeTreeExport(SceneExport):
 
     def read(self, clips: list[ClipSource], found: Dependencies) -> Steps[None]:
         """Read the scene at rest, then sample each clip."""
+        deforming: set[bpy.types.Object] = set()
         if clips:
             self.report_ranges(clips)
             self.report_merged_animations()
+            if self.capabilities.vertex_clips and self.options.animation_kind != "NODE":
+                deforming = deforming_objects(self.context.scene, clips, found.animated)
             clips[0].play(found.animated)
             time = SceneTime.of(self.context.scene)
             scene_state.set_frame(self.context.scene, time.scene_frame(clips[0].frames(time)[0]))
         animated = bool(clips)
         pinned = [obj for obj in self.objects if obj.meshferry.rest_is_basis]
-        with scene_state.changed(self.context, scene_state.resting(pinned)):
+        resting = scene_state.changed(self.context, scene_state.resting(pinned))
+        with resting, scene_state.at_stored_rests(self.context, filter(_has_valid_rest, _with_ancestors(self.objects))):
             depsgraph = self.context.evaluated_depsgraph_get()
             reader = MeshReader(depsgraph, self.options, self.capabilities, self.report)
             meshes = NodeMeshes(reader, depsgraph, self.options.tolerance)
             if self.source.origin is not None:
                 meshes.set_origin(self.source.origin)
-            reading = self.node_meshes(meshes, animated=animated)
+            reading = self.node_meshes(meshes, deforming, animated=animated)
             node_meshes = yield from scaled(reading, 0.0, 0.4 if animated else 1.0)
             self.scene.nodes = [
                 self.node(node, node_meshes.get(index), meshes) for index, node in enumerate(self.nodes)
             ]
         if animated:
-            sampler = ClipSampler(self.context, self.nodes, self.scene, meshes, self.options)
+            sampler = ClipSampler(self.context, self.nodes, self.scene, meshes, self.options, deforming)
             rest = scene_state.animated_values(found.animated, played(clips))
             for number, source in enumerate(clips):
                 # Objects that this clip does not animate must be at rest, not in the last pose of the previous clip.
@@ -165,8 +170,10 @@ class NodeTreeExport(SceneExport):
                 if clip is not None:
                     self.scene.clips.append(clip)
 
-    def node_meshes(self, meshes: NodeMeshes, *, animated: bool) -> Steps[dict[int, NodeMesh]]:
-        """Read the meshes of all nodes at rest."""
+    def node_meshes(
+        self, meshes: NodeMeshes, deforming: Container[bpy.types.Object], *, animated: bool
+    ) -> Steps[dict[int, NodeMesh]]:
+        """Read the meshes of all nodes at rest. Those of ``deforming`` objects change their shape."""
         if self.options.use_instances:
             meshes.read_instances({obj for node in self.nodes for obj in meshes.owners(node)})
         else:
@@ -175,7 +182,7 @@ class NodeTreeExport(SceneExport):
         read: dict[int, NodeMesh] = {}
         for index, node in enumerate(self.nodes):
             yield Step("Reading meshes", index / len(self.nodes))
-            moving = [part for part in node.parts if deforms and _may_move(part, node)]
+            moving = [part for part in node.parts if deforms and (part in deforming or _may_move(part, node))]
             found = meshes.read(node, moving)
             if found is not None:
                 read[index] = found
@@ -197,11 +204,25 @@ class NodeTreeExport(SceneExport):
 def _rest(planned: PlannedNode, meshes: NodeMeshes) -> node_plan.Transform:
     obj = planned.obj
     if obj is not None:
-        kept = obj.meshferry
-        if kept.has_rest and is_keyed(obj):
+        if _has_valid_rest(obj) and meshes.is_plain(planned):
+            kept = obj.meshferry  # exactly as in the file
             return node_plan.Transform(tuple(kept.rest_location), tuple(kept.rest_rotation), tuple(kept.rest_scale))
         node_plan.require_size(obj, node_plan.world_matrix(obj.evaluated_get(meshes.depsgraph)))
     return meshes.local(planned)
+
+
+def _has_valid_rest(obj: bpy.types.Object) -> bool:
+    """Return whether an object has the rest transform of its file, which counts only below the parent there."""
+    return obj.meshferry.has_rest and is_keyed(obj) and import_marks.has_given_space(obj)
+
+
+def _with_ancestors(objects: Iterable[bpy.types.Object]) -> Iterable[bpy.types.Object]:
+    found = dict.fromkeys(objects)
+    for obj in tuple(found):
+        while obj.parent is not None and obj.parent not in found:
+            obj = obj.parent  # noqa: PLW2901
+            found[obj] = None
+    return found
 
 
 def _unmarked(names: list[str]) -> Details:
@@ -210,9 +231,7 @@ def _unmarked(names: list[str]) -> Details:
 
 
 def _may_move(part: bpy.types.Object, node: PlannedNode) -> bool:
-    """Return whether a part may deform, or move relative to its node by its own or a parent's animation."""
-    if may_deform(part):
-        return True
+    """Return whether a part may move relative to its node by its own or a parent's animation."""
     obj = part
     while obj is not None and obj is not node.obj:
         parent_moves = obj.parent is not None and not node_plan.hangs_on_object(obj)

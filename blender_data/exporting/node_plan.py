@@ -16,7 +16,7 @@ from ...io_formats.core.messages import Text, error
 from ...io_formats.core.scene import Mesh
 from ...io_formats.geometry.vertices import split_mesh
 from ...io_formats.passes.join_meshes import join
-from .. import names
+from .. import arrays, names
 from ..armature_modifiers import MESHABLE
 from .object_selection import Origin, is_of_body
 from .reading.mesh_reading import MeshReader, transformed
@@ -297,15 +297,36 @@ class NodeMeshes:
             if owner in instancers and counts and not is_own_mesh(instance):
                 yield owner, instance
 
-    def instance_places(self, nodes: Iterable[PlannedNode]) -> dict[bpy.types.Object, list[Matrix4]]:
-        """Return the current matrices of instances within their nodes, by the object that shows them."""
+    def changed_instances(
+        self, nodes: Iterable[PlannedNode], deforming: Container[bpy.types.Object]
+    ) -> list[bpy.types.Object]:
+        """Return the objects whose instances are not as at rest: others, moved within their node, or deformed.
+
+        Only the points of ``deforming`` objects are compared.
+        """
         if not self.instances:
-            return {}
+            return []
         back = {owner: self.from_world(node) for node in nodes for owner in self.owners(node)}
         places: dict[bpy.types.Object, list[Matrix4]] = {owner: [] for owner in self.instances}
+        deformed: set[bpy.types.Object] = set()
+        compared: set[tuple[int, int]] = set()
         for owner, instance in self._instances_of(self.instances):
+            data = instance.object.data
+            if not len(data.polygons):
+                continue
+            number = len(places[owner])
             places[owner].append(back[owner] @ np.array(instance.matrix_world, np.float64))
-        return places
+            rest = self.instances[owner][number][0].points if number < len(self.instances[owner]) else None
+            if instance.object.original in deforming and rest is not None:
+                pair = (data.as_pointer(), id(rest))
+                if pair not in compared and _are_apart(arrays.points_of(data), rest):
+                    deformed.add(owner)
+                compared.add(pair)
+        return [
+            owner
+            for owner, rest in self.rest_places.items()
+            if owner in deformed or _are_apart(np.array(places[owner]), np.array(rest))
+        ]
 
     def read(self, node: PlannedNode, moving: list[bpy.types.Object]) -> NodeMesh | None:
         """Read and join the meshes of a node, those of ``moving`` objects first; return None without triangles.
@@ -351,6 +372,11 @@ class NodeMeshes:
         """Return the matrix from a part's space into its node's."""
         return self.from_world(node) @ world_matrix(part.evaluated_get(self.depsgraph))
 
+    def is_plain(self, node: PlannedNode) -> bool:
+        """Return whether location, rotation and scale of a node's object are its local transform in the file."""
+        is_from_origin = node.above is None and self.origin is not None
+        return node.obj is not None and not is_from_origin and has_plain_channels(node.obj, node.above)
+
     def local(self, node: PlannedNode) -> Transform:
         """Return a node's current local transform."""
         if node.obj is None:
@@ -372,6 +398,11 @@ class NodeMeshes:
         back[:3, :3] = np.linalg.pinv(matrix[:3, :3])
         back[:3, 3] = -back[:3, :3] @ matrix[:3, 3]
         return back
+
+
+def _are_apart(values: npt.NDArray[Any], rest: npt.NDArray[Any]) -> bool:
+    size = 1e-5 * max(1.0, float(np.abs(rest).max(initial=0)))
+    return values.shape != rest.shape or bool(np.abs(values - rest).max(initial=0) > size)
 
 
 def is_own_mesh(instance: bpy.types.DepsgraphObjectInstance) -> bool:

@@ -21,7 +21,7 @@ from ...io_formats.core.messages import Named
 from ...io_formats.core.scene import Joint, Skeleton
 from ...io_formats.geometry import hierarchy
 from .. import file_records, names
-from ..operator_calls import edit_mode
+from ..operator_calls import edit_mode, require_own_scene
 from ..properties import store_fields
 from ..rigging import joint_poses
 from ..rigging.joint_poses import Array, BoneMap
@@ -195,6 +195,7 @@ def add_skeleton(context: bpy.types.Context, skeleton: Skeleton, *, name: str) -
         return block
 
     layer = context.view_layer
+    require_own_scene(context)
     try:
         obj = build(context, name, replace(skeleton, name=""), BoneDrawing(), keep=keep).armature
         obj.location = context.scene.cursor.location

@@ -6,6 +6,7 @@ import bpy
 
 from .. import import_marks, names
 from ..armature_modifiers import armature_of
+from ..operator_calls import require_own_scene
 from ..properties import store_fields
 from ..rigging import shown_bindings
 from ..steps import Steps, finish
@@ -23,13 +24,15 @@ def import_scene(request: ImportRequest) -> ImportResult:
     Raises
     ------
     MeshferryError
-        The material library or a mesh cache cannot be opened. After any exception, no new data block remains.
+        The material library or a mesh cache cannot be opened, or Blender's scene is linked from another file. After any
+        exception, no new data block remains.
     """
     return finish(import_steps(request))
 
 
 def import_steps(request: ImportRequest) -> Steps[ImportResult]:
     """Do the same as :func:`import_scene` in steps; the last of them adds the objects to the user's scene."""
+    require_own_scene(request.context)
     job = ImportContext(request)
     try:
         return (yield from _build(job))

@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from ...io_formats.core.scene import FloatArray, IntArray, Layer, Mesh, ShapeKey, VertexTrack
 from ...io_formats.encodings.quantization import from_unorm
-from .. import arrays, compat, names
-from ..arrays import FILE_VERTEX
-from ..mesh_data import checksums, vertex_weights
+from .. import arrays, names
+from ..arrays import FILE_VERTEX, FILE_VERTEX_LAYER
+from ..mesh_data import attribute_names, checksums, vertex_weights
 from .actions import ClipActions, add_keys
 
 COLOR_NAME = "Color"
@@ -101,7 +101,7 @@ def build_mesh(
     for number, layer in enumerate(mesh.colors):
         _set_color(built, layer, COLOR_NAME if number == 0 else f"{COLOR_NAME} {number + 1}")
     for layer in mesh.custom:
-        if layer.name == FILE_VERTEX:
+        if layer.name == FILE_VERTEX_LAYER:
             _set_file_vertices(built, layer)
         else:
             _set_custom(built, layer)
@@ -162,9 +162,10 @@ def _set_custom(built: bpy.types.Mesh, layer: Layer) -> None:
     kind = _FLOATS.get(values.shape[1]) if values.dtype.kind not in "iu" and values.dtype.itemsize <= 4 else None
     # Blender would treat a corner attribute of two floats as a UV map.
     if kind is None or (kind == "FLOAT2" and domain == "CORNER"):
-        _set_components(built, kept, layer.name, values, domain)
+        _set_components(built, kept, values, domain)
     else:
-        kept.attribute = arrays.add_attribute(built, names.fit(layer.name), kind, domain, values)
+        kept.attribute = attribute_names.free_name(built, layer.name, 0)
+        arrays.add_attribute(built, kept.attribute, kind, domain, values)
 
 
 def _set_file_vertices(built: bpy.types.Mesh, layer: Layer) -> None:
@@ -174,7 +175,7 @@ def _set_file_vertices(built: bpy.types.Mesh, layer: Layer) -> None:
 
 
 def _set_components(
-    built: bpy.types.Mesh, kept: bpy.types.PropertyGroup, name: str, values: npt.NDArray[np.generic], domain: str
+    built: bpy.types.Mesh, kept: bpy.types.PropertyGroup, values: npt.NDArray[np.generic], domain: str
 ) -> None:
     """Store each component as an attribute ``name.0``, ``name.1`` …; 64-bit values are split into two integers."""
     if values.dtype.itemsize == 8:
@@ -184,11 +185,9 @@ def _set_components(
     else:
         words = np.ascontiguousarray(values, np.float32)
     kind = "FLOAT" if words.dtype == np.float32 else "INT"
-    base = names.fit(name)[: compat.MAX_NAME_BYTES // 2]
+    kept.attribute = attribute_names.free_name(built, kept.name, words.shape[1])
     for column in range(words.shape[1]):
-        name = arrays.add_attribute(built, f"{base}.{column}", kind, domain, words[:, column])
-        if column == 0:
-            kept.attribute = name[:-2]
+        arrays.add_attribute(built, f"{kept.attribute}.{column}", kind, domain, words[:, column])
 
 
 def add_hull_faces(built: bpy.types.Mesh) -> None:

@@ -154,7 +154,7 @@ class NodeBuilder:
         """
         if shares_mirrored_vertices(mesh):
             ids = np.arange(len(mesh.points), dtype=np.int32).reshape(-1, 1)
-            mesh = replace(mesh, custom=[*mesh.custom, Layer(arrays.FILE_VERTEX, ids)])
+            mesh = replace(mesh, custom=[*mesh.custom, Layer(arrays.FILE_VERTEX_LAYER, ids)])
         numbered = self.job.tracks.get(index, [])
         welded, first = weld(mesh, [track.points for _, track in numbered])
         if welded is not mesh and numbered:

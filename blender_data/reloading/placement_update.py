@@ -116,10 +116,11 @@ def _update(old: bpy.types.Object, new: bpy.types.Object, pairs: Pairs) -> None:
     if old.type == "MESH":
         _update_mesh(old, new)
     parent = pairs.get(new.parent, new.parent)
+    is_in_place = import_marks.has_given_space(old) and not import_marks.is_moved(old)
     if import_marks.has_given_parent(old) and old.parent != parent:
         old.parent, old.parent_type = parent, new.parent_type
         old.matrix_parent_inverse.identity()
-    if not import_marks.is_moved(old):
+    if is_in_place:
         import_marks.set_transform(old, new)
     if old.type == "EMPTY":
         old.empty_display_type, old.empty_display_size = new.empty_display_type, new.empty_display_size

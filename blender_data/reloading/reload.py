@@ -10,7 +10,7 @@ import bpy
 
 from .. import names
 from ..armature_modifiers import armature_of
-from ..import_marks import has_given_parent, is_moved, objects_of, set_transform
+from ..import_marks import has_given_parent, has_given_space, is_moved, objects_of, set_transform
 from ..importing.import_context import ImportResult
 from ..importing.objects import hide_levels
 from ..properties import copy_group
@@ -163,10 +163,11 @@ def _update_object(old: bpy.types.Object, new: bpy.types.Object, changed: Pairs,
     """Update parent, transform, modifiers and stored properties of an object."""
     kept = old.meshferry
     parent = changed.get(new.parent, new.parent)
+    is_in_place = has_given_space(old) and not is_moved(old)
     if kept.node_path and has_given_parent(old) and old.parent != parent:
         old.parent, old.parent_type = parent, new.parent_type
         old.matrix_parent_inverse.identity()
-    if not is_moved(old):
+    if is_in_place:
         set_transform(old, new)
     parts = [name for name in _PARTS if getattr(new.meshferry, name) is None]
     copy_group(new.meshferry, kept, {*_OF_USER, *parts}, changed)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ...io_formats.core.messages import Text, counted
 from .. import arrays, scene_state
-from ..armature_modifiers import armature_modifiers
+from ..armature_modifiers import armature_modifiers, deforming_parent
 from ..mesh_data import element_selection, file_normals
 from . import joint_poses, joint_weights, rig_copies, shown_bindings
 from .joint_poses import Array
@@ -61,7 +61,7 @@ def _armature_of(obj: bpy.types.Object) -> bpy.types.Object | None:
     """Return the armature object that shows a mesh object, or None."""
     modifier = next(iter(armature_modifiers(obj)), None)
     if modifier is None:
-        return obj.parent if obj.parent_type == "ARMATURE" else None
+        return obj.parent if deforming_parent(obj) == "ARMATURE" else None
     return modifier.object if modifier.show_viewport or shown_bindings.matrices(obj) else None
 
 

@@ -362,7 +362,7 @@ def drive(owner: Any, path: str, expression: str, index: int = -1) -> None:
     owner.driver_add(path, *([index] if index >= 0 else [])).driver.expression = expression
 
 
-def export(source: Any = None, **options: Any) -> Exported:
+def export(source: Any = None, origin: Any = None, **options: Any) -> Exported:
     """Export a collection (``Model`` unless given), or a kind of source, and decode the file."""
     from meshferry.blender_data import export_options
     from meshferry.blender_data.export_options import EXPORT_OPTIONS
@@ -373,7 +373,7 @@ def export(source: Any = None, **options: Any) -> Exported:
     if isinstance(source, str):
         taken = object_selection.Source(source)
     else:
-        taken = object_selection.Source("COLLECTION", source or model_collection())
+        taken = object_selection.Source("COLLECTION", source or model_collection(), origin=origin)
     target = TIMBERMESH
     values = resolve(EXPORT_OPTIONS, options)
     scene = exporter.export_scene(

@@ -14,14 +14,17 @@ from helpers_export import (
     add_nodes,
     armature,
     assert_plays_as_shown,
+    assert_same_triangles,
     bpy,
     drive,
     export,
     grid,
     key,
+    model_collection,
     node_group,
     push_down,
     rotation_matrices,
+    shown,
     shown_corners,
     square,
     tetra,
@@ -193,6 +196,16 @@ def _armature_parent() -> Any:
     return obj
 
 
+def _armature_parent_alone() -> Any:
+    """Deform by the parent itself, without a modifier."""
+    rig = armature(collection=bpy.context.scene.collection)
+    key(rig.pose.bones["Bone"], "rotation_quaternion", {1: (1, 0, 0, 0), 5: (0.6, 0.8, 0, 0)})
+    obj = tetra("#Thing", location=(0.2, 0, 0))
+    obj.vertex_groups.new(name="Bone").add([2, 3], 1.0, "REPLACE")
+    obj.parent, obj.parent_type = rig, "ARMATURE"
+    return obj
+
+
 def _scene_time() -> Any:
     obj = tetra("#Thing")
     group, entry, leave = node_group()
@@ -310,7 +323,7 @@ def _wave() -> Any:
 DEFORMING = [
     _shape_key, _shape_key_nla, _shape_key_driver, _armature_modifier, _armature_parent, _scene_time,
     _nodes_see_an_object, _nodes_driven, _modifier_setting, _shrunk_on_another, _hooked, _lattice, _curve_bevel,
-    _mirror_around_moving, _wave,
+    _mirror_around_moving, _wave, _armature_parent_alone,
 ]  # fmt: skip
 
 
@@ -544,6 +557,21 @@ def test_a_changing_number_of_vertices_is_said_and_leaves_the_rest_shape() -> No
     assert len(made.triangles()) == 2
 
 
+def test_only_meshes_that_change_with_time_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
+    from meshferry.blender_data.exporting import exporter
+
+    found: list[set[Any]] = []
+    search = exporter.deforming_objects
+    monkeypatch.setattr(exporter, "deforming_objects", lambda *given: found.append(search(*given)) or found[-1])
+    obj, still = _shape_key(), _location()
+    still.modifiers.new("Smooth", "SUBSURF")
+    still.modifiers.new("Mirror", "MIRROR")
+    before = len(bpy.app.handlers.frame_change_post)
+    export()
+    assert found == [{obj}]
+    assert len(bpy.app.handlers.frame_change_post) == before
+
+
 def _instance(name: str) -> tuple[Any, Any]:
     library = bpy.data.collections.new("Library")
     inner = tetra("Inner", library)
@@ -570,6 +598,26 @@ def test_instances_move_with_their_node_and_not_within_it(name: str, moves: str,
         assert made.triangles("Default", 4).reshape(-1, 3).min(axis=0) == pytest.approx((4, 2, 1))
 
 
+@pytest.mark.parametrize("is_moving", [True, False])
+@pytest.mark.parametrize("make", [_shape_key, _armature_modifier, _armature_parent_alone, _scene_time, _wave])
+def test_instances_that_deform_are_named(make: Callable[[], Any], is_moving: bool) -> None:
+    inner = make()
+    library = bpy.data.collections.new("Library")
+    library.objects.link(inner)
+    bpy.data.collections["Model"].objects.unlink(inner)
+    add("#Shown", instance_type="COLLECTION", instance_collection=library)
+    key(tetra("#Else"), "location", {1: (0, 0, 0), 5: (4, 2, 1)})
+    if not is_moving:
+        bpy.context.scene.frame_set(1)
+        for block in [inner, inner.data.shape_keys, *(modifier for modifier in inner.modifiers)]:
+            if isinstance(block, bpy.types.Modifier):
+                block.show_viewport = False
+            elif block is not None:
+                block.animation_data_clear()
+        inner.parent = None
+    assert export().has_notice("#Shown", "instances") == is_moving
+
+
 # ------------------------------------------------------------------------------------ what came from a file
 
 
@@ -580,6 +628,111 @@ def test_an_own_rest_transform_is_kept_while_the_object_is_keyed() -> None:
     made = export(merging="KEEP")
     assert (made.node("#Thing").position.x, made.node("#Thing").scale.y) == (-7, 2)
     assert_plays_as_shown(made, obj, frames=FRAMES)
+
+
+def _from_file() -> tuple[Any, Any, Any]:
+    """Import a moving node below a turned and scaled empty, at rest in the first frame; return the objects."""
+    from test_import import moving_clip, node, quad_mesh, run, scene_of
+
+    place = {"translation": (0, -2, 0), "rotation": (0.8, 0, 0, 0.6), "scale": (2, 2, 2)}
+    thing = node("#Thing", quad_mesh(), parent=1, translation=(0, 3, 1), scale=(1, 2, 1))
+    clip = moving_clip(target=2)
+    (track,) = clip.transforms
+    track.translation = track.translation + np.float32(thing.translation)
+    track.scale = track.scale * np.float32(thing.scale)
+    nodes = (node("Root", is_root=True), node("Empty", parent=0, **place), thing)
+    return tuple(run(scene_of(*nodes, clips=[clip])).objects)
+
+
+def _drop_parent(_root: Any, _empty: Any, _thing: Any) -> None:
+    pass
+
+
+def _scale_parent(_root: Any, empty: Any, _thing: Any) -> None:
+    empty.scale, empty.location = (3, 3, 3), (1, 1, 1)
+
+
+def _key_parent(_root: Any, empty: Any, _thing: Any) -> None:
+    key(empty, "location", {1: (0, -2, 0), 5: (0, 4, 0)})
+
+
+def _set_other_parent(_root: Any, _empty: Any, thing: Any) -> None:
+    thing.parent = add("#Other", location=(5, 0, 0), rotation_euler=(0, 1, 0))
+
+
+def _key_below_another_parent(root: Any, empty: Any, thing: Any) -> None:
+    _set_other_parent(root, empty, thing)
+    key(thing, "location", {1: (3, 5, 7), 2: (3, 5, 7), 3: (3, 5, 8), 4: (3, 6, 8), 5: (4, 6, 8)})
+
+
+def _clear_parent(_root: Any, _empty: Any, thing: Any) -> None:
+    thing.parent = None
+
+
+def _keep_transform(_root: Any, empty: Any, thing: Any) -> None:
+    thing.matrix_parent_inverse = empty.matrix_world.inverted()
+
+
+def _side_by_side(_root: Any, _empty: Any, thing: Any) -> None:
+    thing.delta_location.x = 7
+
+
+@pytest.mark.parametrize("origin", [False, True])
+@pytest.mark.parametrize("merging", ["MERGE", "KEEP"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        *(_drop_parent, _scale_parent, _key_parent, _set_other_parent, _key_below_another_parent),
+        *(_clear_parent, _keep_transform, _side_by_side),
+    ],
+)
+def test_a_stored_rest_counts_below_its_parent_alone(change: Callable[..., None], merging: str, origin: bool) -> None:
+    from meshferry.blender_data.exporting.object_selection import Origin
+
+    root, empty, thing = _from_file()
+    change(root, empty, thing)
+    for obj in {root, empty, thing, thing.parent} - {None}:
+        if obj.name not in model_collection().objects:
+            model_collection().objects.link(obj)
+    start = add("Start", None, bpy.context.scene.collection, location=(1, 2, 3)) if origin else None
+    bpy.context.scene.frame_set(3)
+    made = export(merging=merging, origin=Origin(start) if start else None)
+    for name, frame, number in (("", 1, 0), ("Default", 1, 0), ("Default", 4, 3)):
+        bpy.context.scene.frame_set(frame)
+        place = np.array(start.location) if start else 0.0
+        assert_same_triangles(made.triangles(name, number), shown(thing) - place, 2e-5)
+    assert thing.location.y != 0
+
+
+def test_a_stored_rest_is_exact_below_its_parent() -> None:
+    objects = _from_file()
+    kept = objects[2].meshferry
+    kept.rest_location, kept.rest_rotation = (0.1, 3, 1), (0.61, 0, 0, 0.8)
+    for obj in objects:
+        model_collection().objects.link(obj)
+    made = export(merging="KEEP").node("#Thing")
+    assert (made.position.x, made.scale.y) == (-np.float32(0.1), 1)
+    assert {abs(made.rotation.w), abs(made.rotation.y)} == {np.float32(0.61), np.float32(0.8)}
+
+
+@pytest.mark.parametrize("mode", ["QUATERNION", "XYZ", "AXIS_ANGLE"])
+def test_a_stored_rest_below_dropped_parents(mode: str) -> None:
+    """The parents are at rest, too."""
+    root, empty, thing = _from_file()
+    _key_parent(root, empty, thing)
+    for obj, place in ((empty, (0, 9, 0)), (thing, (5, 6, 7))):
+        obj.meshferry.has_rest, obj.meshferry.rest_location = True, place
+        obj.meshferry.rest_rotation, obj.meshferry.rest_scale = (0.6, 0, 0.8, 0), (2, 2, 2)
+        obj.rotation_mode = mode
+    for obj in (root, empty, thing):
+        model_collection().objects.link(obj)
+    made = export(merging="MERGE")
+    for obj, place in ((empty, (0, 9, 0)), (thing, (5, 6, 7))):
+        obj.animation_data_clear()
+        obj.rotation_mode = "QUATERNION"
+        obj.location, obj.rotation_quaternion, obj.scale = place, (0.6, 0, 0.8, 0), (2, 2, 2)
+    bpy.context.view_layer.update()
+    assert_same_triangles(made.triangles(), shown(thing), 2e-5)
 
 
 def test_a_rest_shape_that_is_the_basis() -> None:

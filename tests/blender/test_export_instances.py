@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers_export import TETRA_FACES, add, bpy, mesh_of
+from helpers_export import TETRA_FACES, add, add_nodes, bpy, mesh_of, node_group, square, tetra
 from helpers_models import joint_worlds, rig, scene_of, skinned
 from meshferry.blender_data.addon_formats import addon_export
+from meshferry.io_formats.core.errors import MeshferryError
+from meshferry.io_formats.core.scene import Role
 from scene_snapshot import changes, snapshot
 
 pytestmark = pytest.mark.needs_bpy
@@ -141,3 +143,88 @@ def test_disabled_objects_of_instances_are_unlinked_unless_others_need_them(
     addon_export.unlink_disabled([instance])
     left = [obj.name for obj in shown.objects]
     assert left == ["Parent", "Rig", "Child", *(["Off"] if is_linked else [])]
+
+
+@pytest.mark.parametrize("kind", ["UNIGINE_MESH", "SECOND_LIFE_UPLOAD"])
+def test_copies_in_a_linked_scene_are_refused(clean_blender: Any, tmp_path: Path, kind: str) -> None:
+    add("Robot", instance_type="COLLECTION", instance_collection=library())
+    path = tmp_path / "scene.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(path), copy=True)
+    bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
+    with bpy.data.libraries.load(str(path), link=True) as (_, wanted):
+        wanted.scenes = ["Scene"]
+    scene = wanted.scenes[0]
+    objects = len(bpy.data.objects)
+    with (
+        bpy.context.temp_override(scene=scene, view_layer=scene.view_layers[0]),
+        pytest.raises(MeshferryError, match=r"linked from .*scene\.blend"),
+    ):
+        scene_of(kind, [scene.objects["Robot"]])
+    assert len(bpy.data.objects) == objects
+
+
+def _faces(obj: Any) -> None:
+    obj.instance_type = "FACES"
+
+
+def _verts(obj: Any) -> None:
+    obj.instance_type = "VERTS"
+
+
+def _particles(obj: Any) -> None:
+    obj.modifiers.new("Hair", "PARTICLE_SYSTEM")
+    settings = obj.particle_systems[0].settings
+    settings.type, settings.count, settings.render_type = "HAIR", 3, "OBJECT"
+    settings.instance_object = bpy.data.objects["Leaf"]
+
+
+def _emitter(obj: Any) -> None:
+    obj.modifiers.new("Dust", "PARTICLE_SYSTEM").show_viewport = False
+
+
+def _nodes(obj: Any) -> None:
+    """Show the mesh and instances of it."""
+    group, entry, leave = node_group()
+    instances, join = group.nodes.new("GeometryNodeInstanceOnPoints"), group.nodes.new("GeometryNodeJoinGeometry")
+    for name in ("Points", "Instance"):
+        group.links.new(entry.outputs[0], instances.inputs[name])
+    instances.inputs["Scale"].default_value = (0.1, 0.1, 0.1)
+    for made in (instances.outputs[0], entry.outputs[0]):
+        group.links.new(made, join.inputs[0])
+    group.links.new(join.outputs[0], leave.inputs[0])
+    add_nodes(obj, group)
+
+
+def _nothing(_obj: Any) -> None:
+    pass
+
+
+@pytest.mark.parametrize("is_shown", [True, False])
+@pytest.mark.parametrize(
+    "kind", ["TIMBERMESH", "UNIGINE_MESH", "MESH_SERIALIZER", "SECOND_LIFE_UPLOAD", "UNIGINE_SCENE"]
+)
+@pytest.mark.parametrize("make", [_faces, _verts, _particles, _emitter, _nodes, _nothing])
+def test_a_hidden_instancer_is_in_no_file(clean_blender: Any, make: Any, kind: str, is_shown: bool) -> None:
+    """Blender decides what it shows of an object: see ``DepsgraphObjectInstance.show_self``."""
+    mesh = mesh_of("Base")
+    if kind == "UNIGINE_SCENE":
+        add("Ahead", mesh, location=(20, 0, 0))  # an object that shows the same mesh
+    base = add("Base", mesh)
+    tetra("Leaf", parent=base if make in {_faces, _verts} else None, location=(9, 0, 0), scale=(0.1, 0.1, 0.1))
+    make(base)
+    base.show_instancer_for_viewport = is_shown
+    square("Floor")
+    bpy.context.view_layer.update()
+    instances = bpy.context.evaluated_depsgraph_get().object_instances
+    in_view = {found.object.original for found in instances if found.show_self and not found.is_instance}
+    assert (base in in_view) == (is_shown or make is _nothing)
+    scene = scene_of(kind)
+    if scene.placement is not None:
+        first = next(node for node in scene.placement.parts[0].nodes if node.name == "Base")
+        assert (first.content is not None) == (is_shown or make is _nothing)
+        return
+    nodes = [node for node in scene.nodes if node.mesh is not None and not node.lod and node.role is Role.RENDER]
+    corners = [placed(node)[node.mesh.corner_point] for node in nodes]
+    triangles = np.concatenate(corners).reshape(-1, 3, 3)
+    extent = np.ptp(triangles[np.abs(triangles).max(axis=(1, 2)) < 4], axis=1).max(axis=1)
+    assert np.count_nonzero(extent > 2.5) == (3 if is_shown or make is _nothing else 0)  # the high faces of the base

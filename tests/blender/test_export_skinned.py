@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers_export import TETRA, active, add, add_uv, bpy, materials, mesh_of, square, tetra
-from helpers_models import TUBE, joint_worlds, rig, scene_of, skinned, skinned_points
+from helpers_export import TETRA, active, add, add_uv, bpy, key, materials, mesh_of, square, tetra
+from helpers_models import TUBE, TUBE_FACES, joint_worlds, rig, scene_of, shown_points, skinned, skinned_points
 from round_trips import imported
+from scene_snapshot import changes, snapshot
 
 pytestmark = pytest.mark.needs_bpy
 
@@ -73,6 +74,99 @@ def test_deformed_by_a_parent_without_modifier(clean_blender: Any) -> None:
     assert mesh.joint_weights is not None
 
 
+@pytest.mark.parametrize("kind", ["UNIGINE_MESH", "SECOND_LIFE_UPLOAD"])
+def test_a_lattice_parent_deforms_the_rest_shape(clean_blender: Any, kind: str) -> None:
+    obj = add("Tube", mesh_of("Tube", TUBE, TUBE_FACES))
+    data = bpy.data.lattices.new("Cage")
+    for point in data.points:
+        point.co_deform.x += 0.5 * point.co_deform.z
+    obj.parent = add("Parent", data, scale=(4, 4, 4))
+    obj.parent_type = "LATTICE"
+    obj.update_tag(refresh={"DATA"})
+    bpy.context.view_layer.update()
+    wanted = shown_points(obj)
+    assert np.ptp(wanted, axis=0)[0] > 4 * 0.75  # of 4 * 0.5
+    found = scene_of(kind, [obj], space="WORLD") if kind == "UNIGINE_MESH" else scene_of(kind, [obj])
+    (node,) = [node for node in found.nodes if node.name == "Tube"]
+    points = node.mesh.points * node.scale
+    np.testing.assert_allclose(np.ptp(points, axis=0), np.ptp(wanted, axis=0), atol=1e-5)
+
+
+def _key_pose(armature: Any) -> None:
+    armature.pose.bones["Upper"].rotation_mode = "XYZ"
+    key(armature.pose.bones["Upper"], "rotation_euler", {1: (0, 0, 0), 11: (0.5, 0.2, 0.9)})
+    bpy.context.scene.frame_set(1)
+
+
+def _mirror_after(obj: Any) -> None:
+    obj.modifiers.new("Mirror", "MIRROR")
+
+
+def _solidify_after(obj: Any) -> None:
+    obj.modifiers.new("Solidify", "SOLIDIFY").thickness = 0.3
+
+
+def _twice(obj: Any) -> None:
+    obj.modifiers.new("Second", "ARMATURE").object = obj.modifiers[0].object
+
+
+def _parent_and_modifier(obj: Any) -> None:
+    obj.parent_type = "ARMATURE"
+
+
+def _growing_array_after(obj: Any) -> None:
+    key(obj.modifiers.new("Array", "ARRAY"), "count", {1: 1, 11: 3})
+
+
+def _mirror_before(obj: Any) -> None:
+    obj.modifiers.new("Mirror", "MIRROR").use_mirror_vertex_groups = False
+    obj.modifiers.move(1, 0)
+
+
+def _triangulate_after(obj: Any) -> None:
+    obj.modifiers.new("Triangulate", "TRIANGULATE")
+    obj.modifiers.new("Smooth", "WEIGHTED_NORMAL")
+
+
+def _switched_off(obj: Any) -> None:
+    obj.modifiers.new("Mirror", "MIRROR").show_viewport = False
+
+
+def _moving_shape_key(obj: Any) -> None:
+    obj.modifiers.new("Triangulate", "TRIANGULATE")
+    obj.shape_key_add(name="Basis")
+    obj.shape_key_add(name="Wide").data[3].co.x += 3
+    key(obj.data.shape_keys.key_blocks["Wide"], "value", {1: 0.0, 11: 1.0})
+
+
+STACKS = [
+    *((make, True) for make in (_mirror_after, _solidify_after, _twice, _parent_and_modifier, _growing_array_after)),
+    *((make, False) for make in (_mirror_before, _triangulate_after, _switched_off, _moving_shape_key)),
+]
+
+
+@pytest.mark.parametrize("kind", ["UNIGINE_MESH", "SECOND_LIFE_UPLOAD"])
+@pytest.mark.parametrize(("change", "is_said"), STACKS)
+def test_a_skinned_result_other_than_shown_is_said(clean_blender: Any, kind: str, change: Any, is_said: bool) -> None:
+    armature = rig(location=(1, 0, 0), rotation_euler=(0, 0, 1))
+    obj = skinned(armature)
+    _key_pose(armature)
+    change(obj)
+    bpy.context.scene.frame_set(1)
+    before = snapshot()
+    said = [text for text in scene_of(kind, [obj]).warnings if "modifiers follow its Armature" in str(text)]
+    assert bool(said) == is_said
+    assert not changes(before, snapshot())
+    assert bpy.context.scene.frame_current == 1
+
+
+@pytest.mark.parametrize("uses_groups", [True, False])
+def test_weights_that_blender_does_not_use_are_said(clean_blender: Any, uses_groups: bool) -> None:
+    obj = skinned(rig())
+    obj.modifiers[0].use_vertex_groups = uses_groups
+    assert any("Vertex Groups is off" in str(text) for text in scene_of().warnings) != uses_groups
+
+
 def test_weights(clean_blender: Any) -> None:
     """Zero weights and weights of groups without a bone are dropped; the strongest four remain and are counted."""
     bones = {f"B{k}": ((0, 0, k), (0, 0, k + 1), f"B{k - 1}" if k else None) for k in range(6)}
@@ -107,8 +201,6 @@ def test_groups_without_bones_are_said(clean_blender: Any) -> None:
 @pytest.mark.parametrize("scale", [(1, 1, 1), (0.01, 0.01, 0.01)])
 def test_points_and_bones_agree_in_every_space(clean_blender: Any, space: str, scale: tuple[float, ...]) -> None:
     """Skinning with the file's own numbers shows what Blender shows, wherever the armature stands."""
-    from helpers_models import shown_points
-
     armature = rig(location=(3, 4, 5), rotation_euler=(0.3, 0.2, 1.0), scale=scale)
     obj = skinned(armature)
     obj.location = (0.2, 0, 0)
@@ -144,7 +236,7 @@ def key_pose(armature: Any) -> None:
 
 
 def check_skinning(obj: Any, mesh: Any, skeleton: Any, clip: Any, place: Any, tolerance: float = 2e-6) -> None:
-    from helpers_models import frame_worlds, shown_points
+    from helpers_models import frame_worlds
 
     for number in range(clip.frame_count):
         bpy.context.scene.frame_set(1 + number)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers_export import add, bpy, key
+from helpers_export import active, add, bpy, key
 from helpers_models import frame_worlds, joint_worlds, rig, scene_of, skinned
 from test_export_skinned import bits, edit, imported_rig, joints_of
 from test_import_joint_clips import only_clip
@@ -63,6 +63,34 @@ def test_joints_below_what_changed_stay_with_their_scale(clean_blender: Any, cha
     below_the_break = {"other", "tip"} - ({"tip"} if change is remove_arm else set())
     for name in below_the_break | ({"root", "arm"} if change is lengthen_root else set()):
         assert bits(after[name][1]) == bits(before[name][1]), name
+
+
+def test_a_joint_below_a_control_bone_stays_below_the_joint_above(clean_blender: Any) -> None:
+    armature = imported_rig()
+    before = joints_of(armature)
+    with edit(armature):
+        put_bone_between(armature.data.edit_bones)
+    control = armature.data.bones["between"]
+    control.use_deform, control.meshferry.is_control = False, True
+    after = joints_of(armature)
+    assert set(after) == set(before)
+    assert after["arm"][1].parent == after["root"][0]
+    assert {name: bits(found[1]) for name, found in after.items()} == {
+        name: bits(found[1]) for name, found in before.items()
+    }
+
+
+def test_joints_go_with_an_applied_scale(clean_blender: Any) -> None:
+    armature = imported_rig()
+    before = joints_of(armature)
+    old = joint_worlds(before["tip"][2])
+    armature.scale = (2, 2, 2)
+    with active(armature):
+        bpy.ops.object.transform_apply(location=False, rotation=False, scale=True)
+    after = joints_of(armature)
+    new = joint_worlds(after["tip"][2])
+    for name, (number, *_) in after.items():
+        np.testing.assert_allclose(new[number][:3, 3], 2 * old[before[name][0]][:3, 3], atol=1e-5, err_msg=name)
 
 
 def test_a_moved_bone_on_another_parent_takes_its_joint_along(clean_blender: Any) -> None:

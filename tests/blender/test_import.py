@@ -220,24 +220,73 @@ CUSTOM = {
 
 @pytest.mark.parametrize("name", CUSTOM)
 def test_custom_layers_come_back_in_their_own_type(name: str) -> None:
+    from meshferry.io_formats.core.scene import Layer
+
+    made = run(scene_of(node(mesh=quad_mesh(custom=[Layer(name, CUSTOM[name])]))))
+    (layer,) = exported_mesh(made).custom
+    assert layer.name == name and layer.values.dtype == CUSTOM[name].dtype
+    np.testing.assert_array_equal(layer.values, CUSTOM[name])
+
+
+RESERVED = [
+    *("id", "material_index", "sharp_face", "sharp_edge", ".edge_verts", ".corner_vert", ".select_vert"),
+    *("custom_normal", "crease_edge", "file_vertex", "file_normal", "file_color", "imported_normal"),
+    *("Color", "uv0", "file 1: id", "attr", "attr.9", "attr.0", "attr.1", "attr", "velocity"),
+    *("long " * 20, "long " * 20 + "end", "ä" * 40, "ä" * 40 + "b"),
+]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "kind"),
+    [
+        *(([name], kind) for name in RESERVED for kind in ("heat", "flags")),
+        *((names, kind) for names in (RESERVED, RESERVED[::-1]) for kind in CUSTOM),
+    ],
+)
+def test_reserved_and_equal_names_come_back(wanted: list[str], kind: str) -> None:
+    from meshferry.io_formats.core.scene import Layer
+
+    values = CUSTOM[kind]
+    layers = [Layer(name, CUSTOM["heat"] if number % 2 else values) for number, name in enumerate(wanted)]
+    made = run(scene_of(node(mesh=quad_mesh(custom=layers))))
+    data = made.objects[0].data
+    assert not data.validate() and len(data.polygons) == 2
+    found = exported_mesh(made)
+    np.testing.assert_array_equal(found.points, quad_mesh().points)
+    assert [layer.name for layer in found.custom] == wanted
+    for layer, other in zip(found.custom, layers, strict=True):
+        np.testing.assert_array_equal(layer.values, other.values)
+
+
+def exported_mesh(made: Any) -> Any:
+    """Export the collection of an import to a scene; return its only mesh."""
     import bpy
     from meshferry.blender_data import export_options
     from meshferry.blender_data.exporting import exporter, object_selection
     from meshferry.io_formats.core.options import resolve
-    from meshferry.io_formats.core.scene import Layer
     from meshferry.io_formats.timbermesh.model.format import TIMBERMESH
 
-    made = run(scene_of(node(mesh=quad_mesh(custom=[Layer(name, CUSTOM[name])]))))
     source = object_selection.Source("COLLECTION", made.collection)
-    options = resolve(export_options.EXPORT_OPTIONS)
-    back = exporter.export_scene(
-        export_options.ExportRequest(
-            bpy.context, source, export_options.ExportOptions.of(options), "x", TIMBERMESH.capabilities
-        )
-    )
-    (layer,) = next(found.mesh for found in back.nodes if found.mesh).custom
-    assert layer.name == name and layer.values.dtype == CUSTOM[name].dtype
-    np.testing.assert_array_equal(layer.values, CUSTOM[name])
+    options = export_options.ExportOptions.of(resolve(export_options.EXPORT_OPTIONS))
+    request = export_options.ExportRequest(bpy.context, source, options, "x", TIMBERMESH.capabilities)
+    (mesh,) = [found.mesh for found in exporter.export_scene(request).nodes if found.mesh]
+    return mesh
+
+
+def test_a_linked_scene_is_refused(tmp_path: Path) -> None:
+    import bpy
+    from meshferry.io_formats.core.errors import MeshferryError
+
+    path = tmp_path / "library.blend"
+    bpy.data.libraries.write(str(path), {bpy.context.scene})
+    with bpy.data.libraries.load(str(path), link=True) as (_, wanted):
+        wanted.scenes = [bpy.context.scene.name]
+    (linked,) = [scene for scene in bpy.data.scenes if scene.library]
+    meshes = len(bpy.data.meshes)
+    message = r"is linked from .*library\.blend"
+    with bpy.context.temp_override(scene=linked), pytest.raises(MeshferryError, match=message):
+        run(scene_of(node(mesh=quad_mesh())))
+    assert len(bpy.data.meshes) == meshes
 
 
 def moving_clip(name: str = "Default", fps: float = 24.0, frames: int = 5, target: int = 0) -> Any:

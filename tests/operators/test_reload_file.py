@@ -129,16 +129,19 @@ def test_only_objects_that_the_user_did_not_move_are_placed_as_in_the_file(clean
     flag, start = bpy.data.objects["#Flag"], bpy.data.objects["#MiscStart"]
     flag.location.x += 5
     place = flag.location[:]
+    (hung, *_) = [obj for obj in flag.parent.children if obj not in {flag, start} and obj.animation_data is None]
+    hung.parent, hung_place = start, hung.location[:]
 
     def move(scene: Any) -> None:
         for node in scene.nodes:
-            if node.name in {"#Flag", "#MiscStart"}:
+            if node.name in {"#Flag", "#MiscStart", hung.name}:
                 node.translation = (7.0, 8.0, 9.0)
 
     edit_file(path, move)
     reload(bpy, flag)
     assert flag.location[:] == place
     assert start.location[:] == pytest.approx((7, 8, 9), abs=1e-3)
+    assert hung.location[:] == hung_place  # the location in the file counts only below its parent there
 
 
 def test_edits_are_listed_before_they_are_replaced(clean_blender, tmp_path, capfd):

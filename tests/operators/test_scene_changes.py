@@ -496,6 +496,21 @@ def test_reload_brings_what_others_changed_and_keeps_own_changes(path: Path, cle
     assert state(bpy) == now, "nothing is left of the second import"
 
 
+@pytest.mark.parametrize("change", ["none", "parent", "inverse"])
+def test_reload_places_only_objects_below_their_parents(path: Path, clean_blender: Any, change: str) -> None:
+    wall = clean_blender.data.objects["wall_back"]
+    if change == "parent":
+        wall.parent = clean_blender.data.objects["bench"]
+    elif change == "inverse":
+        wall.matrix_parent_inverse[0][3] = 3.0
+    before, text = wall.location[:], path.read_text()
+    end = text.index("</transform>", text.index('name="wall_back"'))
+    start = text.rindex("<transform>", 0, end) + len("<transform>")
+    path.write_text(f"{text[:start]}1 0 0 0 0 1 0 0 0 0 1 0 7 8 9 1{text[end:]}")
+    reload(clean_blender)
+    assert wall.location[:] == ((7, 8, 9) if change == "none" else before)
+
+
 def test_changed_material_of_the_project_is_named(path: Path, clean_blender: Any) -> None:
     bpy = clean_blender
     assert "changed here" not in export(bpy)

@@ -29,6 +29,7 @@ from ...steps import Step, Steps
 from .. import node_plan
 from ..model_exporter import SceneExport
 from ..object_selection import is_hidden_node, is_of_body, parents_first, select
+from ..reading.mesh_reading import shows_surface
 from ..reading.rest_meshes import RestMeshes
 from ..reading.shading_reading import read_shadings
 from .object_transforms import ObjectPlaces, is_animated
@@ -277,9 +278,7 @@ class _PartBuilder:
     def _content(self, obj: bpy.types.Object) -> Content | None:
         """Return the content of the node of an object: a model, a camera, or the part of an instanced collection."""
         if obj.type in MESHABLE:
-            if obj.is_instancer and not obj.show_instancer_for_viewport:
-                return None
-            return self.models.use(obj)
+            return self.models.use(obj) if shows_surface(obj.evaluated_get(self.places.depsgraph)) else None
         if obj.type == "CAMERA":
             return read_camera(obj, self.export.context.scene)
         if obj.type == "LIGHT":

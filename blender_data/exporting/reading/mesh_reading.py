@@ -66,7 +66,7 @@ class MeshReader:
     def read(self, obj: bpy.types.Object, *, is_instance: bool = False) -> Mesh | None:
         """Return the mesh of an object in its own space, or None if it has no triangles."""
         seen = obj if is_instance or not self.options.use_modifiers else obj.evaluated_get(self.depsgraph)
-        if not is_instance and is_part_of_family(seen):
+        if not is_instance and not shows_surface(seen):
             return None
         with arrays.mesh_of(seen) as data:
             if data is None or not len(data.polygons):
@@ -198,12 +198,24 @@ def report_without_faces(report: Report, obj: bpy.types.Object, what: Text) -> N
     report.loss("mesh-without-faces", "{}; nothing of its mesh was exported", what, item=obj.name)
 
 
-def is_part_of_family(seen: bpy.types.Object) -> bool:
-    """Return whether an object is a metaball whose surface belongs to the first metaball with the same base name."""
-    if seen.type != "META" or not seen.name.rpartition(".")[2].isdigit():
+def shows_surface(seen: bpy.types.Object) -> bool:
+    """Return whether Blender shows the surface of an object itself in the viewport, apart from its instances.
+
+    It does not with *Show Instancer* off, and it shows the surface of metaballs with the first of the same base name.
+    """
+    if not seen.show_instancer_for_viewport and _has_instances(seen):
         return False
+    if seen.type != "META" or not seen.name.rpartition(".")[2].isdigit():
+        return True
     base = bpy.data.objects.get(seen.name.rpartition(".")[0])
-    return base is not None and base.type == "META"
+    return base is None or base.type != "META"
+
+
+def _has_instances(seen: bpy.types.Object) -> bool:
+    if seen.is_instancer or len(seen.particle_systems):
+        return True
+    geometry = seen.evaluated_geometry() if seen.type == "MESH" and seen.is_evaluated else None
+    return geometry is not None and geometry.instances_pointcloud() is not None
 
 
 def _report_free_normals(
@@ -279,7 +291,8 @@ def _custom_layers(obj: bpy.types.Object, data: bpy.types.Mesh, loops: IntArray 
     layers = []
     for entry in getattr(kept, "custom_layers", ()):
         whole = data.attributes.get(entry.attribute)
-        parts = [whole] if whole else [data.attributes.get(f"{entry.attribute}.{n}") for n in range(64)]
+        count = entry.dimension * (2 if np.dtype(entry.dtype).itemsize == 8 else 1)  # 64 bits are two attributes
+        parts = [whole] if whole else [data.attributes.get(f"{entry.attribute}.{n}") for n in range(count)]
         columns = [arrays.read_attribute(part) for part in parts if part is not None]
         if not columns:
             continue

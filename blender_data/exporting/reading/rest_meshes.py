@@ -17,7 +17,7 @@ from ....io_formats.core.capabilities import Capabilities
 from ....io_formats.core.messages import Report, Text, counted, joined, listed, of_kind
 from ....io_formats.core.scene import FloatArray, Mesh, ShapeKey, Skin, Surface
 from ... import arrays, scene_state
-from ...armature_modifiers import armature_modifiers
+from ...armature_modifiers import armature_modifiers, deforming_parent
 from ...export_options import ExportOptions
 from ...mesh_data import surfaces, vertex_weights
 from ...mesh_data.element_selection import Triangulation
@@ -25,7 +25,8 @@ from ...properties import stored_fields
 from ...rigging import bones as rigging_bones
 from ...rigging import joint_weights
 from ...rigging.armature_reading import ReadSkeleton
-from .mesh_reading import MeshReader, is_part_of_family, report_without_faces
+from .mesh_reading import MeshReader, report_without_faces, shows_surface
+from .skin_comparison import SkinnedMesh, report_differences
 
 
 def shape_keys(obj: bpy.types.Object) -> list[bpy.types.ShapeKey]:
@@ -105,6 +106,7 @@ class RestMeshes:
         self.with_bones = capabilities.skeletons
         """Whether the format has bones. If not, meshes are exported as the armatures deform them."""
         self.report = report
+        self.skinned: list[SkinnedMesh] = []
         self.reader = MeshReader(context.evaluated_depsgraph_get(), options, capabilities, report)
 
     def is_plain(self, obj: bpy.types.Object) -> bool:
@@ -115,7 +117,7 @@ class RestMeshes:
             return True
         if any(m.show_viewport and not (self.with_bones and m.type == "ARMATURE") for m in obj.modifiers):
             return False
-        if not self.with_bones and obj.parent_type == "ARMATURE":  # this type of parent deforms without a modifier
+        if deforming_parent(obj) not in {"", *(("ARMATURE",) if self.with_bones else ())}:
             return False
         return self.use_keys or obj.meshferry.rest_is_basis or not is_reshaped(obj)
 
@@ -131,6 +133,7 @@ class RestMeshes:
         with scene_state.changed(self.context, [*scene_state.undeformed(bound), *scene_state.resting(pinned)]):
             self.reader.depsgraph = self.context.evaluated_depsgraph_get()
             yield
+        report_differences(self.context, self.skinned, self.report)
         for armature, bones in self.undeforming.items():
             self.report.change(
                 "weights-of-undeforming-bones",
@@ -145,7 +148,7 @@ class RestMeshes:
         """Return the mesh of an object in its own space, or None if it has no visible mesh."""
         plain = self.is_plain(obj)
         seen = obj if plain else obj.evaluated_get(self.reader.depsgraph)
-        if is_part_of_family(seen):
+        if not shows_surface(seen):
             return None
         with arrays.mesh_of(seen) as data:
             if data is None or not len(data.polygons):
@@ -211,6 +214,7 @@ class RestMeshes:
             counts, groups, weights, table, self.capabilities.influences
         )
         self._note_undeforming(mesh, read)
+        self.skinned.append(SkinnedMesh(obj, mesh, read))
         if cut:
             self.report.loss(
                 "too-many-weights",
@@ -291,6 +295,11 @@ def _report_other_deformations(obj: bpy.types.Object, read: ReadSkeleton, report
     if bendy:
         report.loss("bendy-bones", "bendy bones are straight in a file: {}", listed(of_kind("bone", bendy)))
     for modifier in modifiers[:1]:
+        if not modifier.use_vertex_groups:
+            text = (
+                "Vertex Groups is off in its armature modifier, so Blender does not use the weights that are exported"
+            )
+            report.loss("armature-modifier-settings", text)
         ways = {
             Text("bone envelopes"): modifier.use_bone_envelopes,
             Text("the mask '{}'", modifier.vertex_group): bool(modifier.vertex_group),
