@@ -39,13 +39,13 @@ def deforming_objects(
             if update.is_updated_geometry and isinstance(update.id, bpy.types.Object):
                 found.add(update.id.original)
 
-    channels = scene_state.animated_values(animated, played(clips))
+    channels, time = scene_state.animated_values(animated, played(clips)), SceneTime.of(scene)
     bpy.app.handlers.frame_change_post.append(collect)
     try:
         for clip in clips:
             clip.play(animated)
             for is_first in (True, False):
-                scene_state.set_frame(scene, clip.start + (not is_first))
+                scene_state.set_frame(scene, time.scene_frame(clip.start + (not is_first)))
     finally:
         bpy.app.handlers.frame_change_post.remove(collect)
         for channel in channels:
