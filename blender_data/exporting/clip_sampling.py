@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+import contextlib
+from collections.abc import Container, Iterator, Mapping, Sequence
 
 import bpy
 import numpy as np
@@ -26,31 +27,38 @@ _MOVED = 1e-6
 
 def deforming_objects(
     scene: bpy.types.Scene, clips: Sequence[ClipSource], animated: Sequence[bpy.types.ID]
-) -> set[bpy.types.Object]:
+) -> Steps[set[bpy.types.Object]]:
     """Return the objects whose shape may change with time in one of the clips, also if only instances show them.
 
     Blender evaluates their geometry again at each new frame. The caller restores the frame and the played animation.
     """
     found: set[bpy.types.Object] = set()
-    is_first = True
+    channels, time = scene_state.animated_values(animated, played(clips)), SceneTime.of(scene)
+    for number, clip in enumerate(clips):
+        yield Step("Sampling animation", number / len(clips))
+        clip.play(animated)
+        scene_state.set_frame(scene, time.scene_frame(clip.start))  # updates everything that is animated
+        with _updated_geometry(found):
+            scene_state.set_frame(scene, time.scene_frame(clip.start + 1.0))
+    for channel in channels:
+        channel.restore()
+    return found
+
+
+@contextlib.contextmanager
+def _updated_geometry(found: set[bpy.types.Object]) -> Iterator[None]:
+    """Collect the objects whose geometry Blender updates when a ``with`` block sets a frame."""
 
     def collect(_scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> None:
-        for update in () if is_first else depsgraph.updates:  # the first frame of a clip updates all that is animated
+        for update in depsgraph.updates:  # Blender only fills this list for handlers
             if update.is_updated_geometry and isinstance(update.id, bpy.types.Object):
                 found.add(update.id.original)
 
-    channels, time = scene_state.animated_values(animated, played(clips)), SceneTime.of(scene)
     bpy.app.handlers.frame_change_post.append(collect)
     try:
-        for clip in clips:
-            clip.play(animated)
-            for is_first in (True, False):
-                scene_state.set_frame(scene, time.scene_frame(clip.start + (not is_first)))
+        yield
     finally:
         bpy.app.handlers.frame_change_post.remove(collect)
-        for channel in channels:
-            channel.restore()
-    return found
 
 
 class ClipSampler:

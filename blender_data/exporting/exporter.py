@@ -139,7 +139,8 @@ class NodeTreeExport(SceneExport):
             self.report_ranges(clips)
             self.report_merged_animations()
             if self.capabilities.vertex_clips and self.options.animation_kind != "NODE":
-                deforming = deforming_objects(self.context.scene, clips, found.animated)
+                searching = deforming_objects(self.context.scene, clips, found.animated)
+                deforming = yield from scaled(searching, 0.0, 0.05)
             clips[0].play(found.animated)
             time = SceneTime.of(self.context.scene)
             scene_state.set_frame(self.context.scene, time.scene_frame(clips[0].frames(time)[0]))
@@ -153,7 +154,7 @@ class NodeTreeExport(SceneExport):
             if self.source.origin is not None:
                 meshes.set_origin(self.source.origin)
             reading = self.node_meshes(meshes, deforming, animated=animated)
-            node_meshes = yield from scaled(reading, 0.0, 0.4 if animated else 1.0)
+            node_meshes = yield from scaled(reading, 0.05 if animated else 0.0, 0.4 if animated else 1.0)
             self.scene.nodes = [
                 self.node(node, node_meshes.get(index), meshes) for index, node in enumerate(self.nodes)
             ]

@@ -562,7 +562,12 @@ def test_only_meshes_that_change_with_time_are_sampled(monkeypatch: pytest.Monke
 
     found: list[set[Any]] = []
     search = exporter.deforming_objects
-    monkeypatch.setattr(exporter, "deforming_objects", lambda *given: found.append(search(*given)) or found[-1])
+
+    def noted(*given: Any) -> Any:
+        found.append((yield from search(*given)))
+        return found[-1]
+
+    monkeypatch.setattr(exporter, "deforming_objects", noted)
     obj, still = _shape_key(), _location()
     still.modifiers.new("Smooth", "SUBSURF")
     still.modifiers.new("Mirror", "MIRROR")

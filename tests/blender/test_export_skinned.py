@@ -7,7 +7,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers_export import TETRA, active, add, add_uv, bpy, key, materials, mesh_of, square, tetra
+from helpers_export import (
+    TETRA,
+    active,
+    add,
+    add_uv,
+    bpy,
+    drive,
+    key,
+    materials,
+    mesh_of,
+    push_down,
+    square,
+    tetra,
+)
 from helpers_models import TUBE, TUBE_FACES, joint_worlds, rig, scene_of, shown_points, skinned, skinned_points
 from round_trips import imported
 from scene_snapshot import changes, snapshot
@@ -158,6 +171,22 @@ def test_a_skinned_result_other_than_shown_is_said(clean_blender: Any, kind: str
     assert bool(said) == is_said
     assert not changes(before, snapshot())
     assert bpy.context.scene.frame_current == 1
+
+
+@pytest.mark.parametrize("way", ["strip", "driver", "pose"])
+def test_a_skinned_result_is_compared_wherever_something_moves(clean_blender: Any, way: str) -> None:
+    armature = rig()
+    obj = skinned(armature)
+    bone = armature.pose.bones["Upper"]
+    if way == "strip":
+        _key_pose(armature)
+        push_down(armature, "Late", start=500)
+    elif way == "driver":
+        drive(bone, "location", "frame / 100", 0)
+    else:
+        bone.location = (1, 0, 0)
+    _mirror_after(obj)
+    assert any("modifiers follow its Armature" in str(text) for text in scene_of("UNIGINE_MESH", [obj]).warnings)
 
 
 @pytest.mark.parametrize("uses_groups", [True, False])

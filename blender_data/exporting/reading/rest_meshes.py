@@ -26,7 +26,7 @@ from ...rigging import bones as rigging_bones
 from ...rigging import joint_weights
 from ...rigging.armature_reading import ReadSkeleton
 from .mesh_reading import MeshReader, report_without_faces, shows_surface
-from .skin_comparison import SkinnedMesh, report_differences
+from .skin_comparison import SkinnedMesh, is_deformed_further, report_differences
 
 
 def shape_keys(obj: bpy.types.Object) -> list[bpy.types.ShapeKey]:
@@ -106,7 +106,9 @@ class RestMeshes:
         self.with_bones = capabilities.skeletons
         """Whether the format has bones. If not, meshes are exported as the armatures deform them."""
         self.report = report
+        self.deformed_further: set[bpy.types.Object] = set()
         self.skinned: list[SkinnedMesh] = []
+        """The skinned meshes of these objects."""
         self.reader = MeshReader(context.evaluated_depsgraph_get(), options, capabilities, report)
 
     def is_plain(self, obj: bpy.types.Object) -> bool:
@@ -127,6 +129,8 @@ class RestMeshes:
 
         After the ``with`` block, findings about all of them are reported.
         """
+        objects = list(objects)
+        self.deformed_further = set(filter(is_deformed_further, objects))
         evaluated = [obj for obj in objects if not self.is_plain(obj)]
         pinned = [obj for obj in evaluated if self.use_keys or obj.meshferry.rest_is_basis]
         bound = evaluated if self.with_bones else []
@@ -214,7 +218,8 @@ class RestMeshes:
             counts, groups, weights, table, self.capabilities.influences
         )
         self._note_undeforming(mesh, read)
-        self.skinned.append(SkinnedMesh(obj, mesh, read))
+        if obj in self.deformed_further:
+            self.skinned.append(SkinnedMesh(obj, mesh, read))
         if cut:
             self.report.loss(
                 "too-many-weights",

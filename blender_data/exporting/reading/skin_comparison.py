@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import bpy
@@ -12,6 +12,7 @@ from ....io_formats.core.messages import Report
 from ....io_formats.core.scene import FloatArray, Mesh
 from ... import arrays, scene_state
 from ...animated_blocks import action_holders, dependencies
+from ...animation.scene_time import SceneTime
 from ...armature_modifiers import deforming_parent, is_of_binding
 from ...rigging.armature_reading import ReadSkeleton
 
@@ -45,7 +46,7 @@ class SkinnedMesh:
         return moved
 
 
-def _is_deformed_further(obj: bpy.types.Object) -> bool:
+def is_deformed_further(obj: bpy.types.Object) -> bool:
     """Return whether something changes an object after its first armature: modifiers, also further armatures."""
     if any(map(is_of_binding, obj.modifiers)):
         return False  # it is shown as its file binds it
@@ -55,9 +56,8 @@ def _is_deformed_further(obj: bpy.types.Object) -> bool:
     return "ARMATURE" in shown[:-1]
 
 
-def report_differences(context: bpy.types.Context, skinned: Iterable[SkinnedMesh], report: Report) -> None:
+def report_differences(context: bpy.types.Context, compared: Sequence[SkinnedMesh], report: Report) -> None:
     """Report objects that the weights in the file deform otherwise than Blender at three frames of the animation."""
-    compared = [skin for skin in skinned if _is_deformed_further(skin.obj)]
     if not compared:
         return
     objects = [skin.obj for skin in compared]
@@ -98,7 +98,13 @@ def _frames(scene: bpy.types.Scene, armatures: Sequence[bpy.types.Object]) -> li
     """Return three frames of the animation of armatures, or the current frame if nothing moves them."""
     if not dependencies(armatures).any_change:
         return [scene.frame_current_final]
-    ranges = [holder.action.frame_range for armature in armatures for holder in action_holders(armature)]
-    ranges = ranges or [(scene.frame_start, scene.frame_end)]
-    start, end = min(first for first, _ in ranges), max(last for _, last in ranges)
+    holders = [holder for armature in armatures for holder in action_holders(armature)]
+    ranges = [
+        (holder.frame_start, holder.frame_end) if isinstance(holder, bpy.types.NlaStrip) else holder.action.frame_range
+        for holder in holders
+    ]
+    start, end = (scene.frame_start, scene.frame_end)
+    if ranges:
+        time = SceneTime.of(scene)
+        start, end = (time.scene_frame(frame) for frame in (min(ranges)[0], max(last for _, last in ranges)))
     return [start + (end - start) * share for share in (1 / 3, 2 / 3, 1.0)]
