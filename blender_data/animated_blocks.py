@@ -133,6 +133,17 @@ def _objects_in(value: Any) -> Sequence[bpy.types.Object]:
     return [value] if isinstance(value, bpy.types.Object) else []
 
 
+_MOVING_CONSTRAINTS = frozenset({"TRANSFORM_CACHE", "FOLLOW_TRACK", "OBJECT_SOLVER", "CAMERA_SOLVER"})
+"""Constraints that follow a file."""
+
+
+def influences(owner: Any) -> tuple[bool, list[bpy.types.ID]]:
+    """Return whether a modifier or constraint changes with time by itself, and the data blocks to which it refers."""
+    particles = owner.particle_system.settings if owner.type == "PARTICLE_SYSTEM" else None
+    is_hair = particles is not None and particles.type == "HAIR" and not owner.particle_system.use_hair_dynamics
+    return owner.type in _SELF_MOVING | _MOVING_CONSTRAINTS and not is_hair, list(_pointed_at(owner))
+
+
 def may_deform(obj: bpy.types.Object) -> bool:
     """Return whether the mesh of an object may change its shape with time, apart from moving as a whole."""
     keys = getattr(obj.data, "shape_keys", None)

@@ -27,6 +27,7 @@ from ..animation.clip_sources import ClipSource, find_clips, scene_rate
 from ..armature_modifiers import MESHABLE, armature_of
 from ..arrays import FILE_VERTEX
 from ..export_options import ExportOptions
+from ..exporting.left_out import Movements
 from ..mesh_data import file_normals, quantised_values, surfaces
 
 _BUILT_IN = frozenset(
@@ -66,10 +67,10 @@ def inventory(
         clip = _clip(source, places, skeletons, scene_rate(context.scene))
         if clip.transforms or clip.vertices:
             scene.clips.append(clip)
-    for number in {track.target for clip in scene.clips for track in clip.vertices}:
-        mesh = scene.nodes[number].mesh
-        if mesh is not None:
-            mesh.shape_keys = []  # these shape keys play the vertex animation, so they are not counted again
+    movements = Movements()
+    for node, obj in zip(scene.nodes, listed, strict=True):
+        if node.mesh is not None and movements.changes(getattr(obj.data, "shape_keys", None)):
+            node.mesh.shape_keys = []  # these shape keys play an animation, so they are not counted again
     return scene
 
 

@@ -492,7 +492,7 @@ def _none(width: int) -> npt.NDArray[np.float32]:
 def report_baked(
     objects: Sequence[bpy.types.Object], options: ExportOptions, capabilities: Capabilities, report: Report
 ) -> None:
-    """Report, with the objects' names, each kind of animation or deformation that the format cannot hold.
+    """Report, with the objects' names, each kind of deformation that the format cannot hold.
 
     Parameters
     ----------
@@ -508,6 +508,3 @@ def report_baked(
     if shaped and not capabilities.shape_keys:
         how = Text("as its shape keys make it look") if options.use_modifiers else Text("without its shape keys")
         report.loss("baked-shape-keys", "exported {}; the file holds none", how, item=shaped)
-    if not capabilities.clips and (moving := listed([obj.name for obj in shown if dependencies([obj]).any_change])):
-        text = "exported as it looks at the current frame; the file holds no animation"
-        report.loss("baked-animation", text, item=moving)

@@ -69,13 +69,34 @@ class PartWriter:
             playing = addon_export.playing_clips(chosen)
             together = [clip for clip in scene.clips if clip.name in playing]
             scene.clips = together[:1] + [clip for clip in scene.clips if clip not in together]
-        lost: list[Message] = [*part.left_out, *losses(scene, can), *lost_objects(chosen, can)]
-        lost += lost_by_exporter(scene, target)
+        lost: list[Message] = [*part.left_out, *losses(scene if can.clips else replace(scene, clips=[]), can)]
+        lost += [*lost_objects(chosen, can), *lost_by_exporter(scene, target)]
+        lost += lost_movement(chosen, options, target, len(scene.clips))
         unseen = dict.fromkeys([*left_out, *addon_export.disabled_in_instances(chosen)])
         hidden = [obj for obj in unseen if not addon_export.belongs_to_another(obj)]
         if hidden:
             lost.append(hidden_objects(hidden))
         return chosen, lost, scene
+
+    def other_scenes(self) -> list[Message]:
+        """Return a note about models in other scenes of the open .blend file than the active one."""
+        from ...blender_data.addon_formats.missing_data import report_other_scenes
+
+        report = Report()
+        report_other_scenes(self._session.load_for_changes().context.scene, report)
+        return report.messages
+
+    def missing(self, part: BlendPart, target: Format | BlenderFormat) -> list[Message]:
+        """Return messages about what Blender did not load or evaluate of a part of the open .blend file."""
+        from ...blender_data.addon_formats import addon_export, missing_data
+
+        options = ExportOptions.of(self._settings.export_options)
+        context = self._session.load_for_changes().context
+        chosen, left_out = addon_export.chosen_objects(context, part.collection, use_hidden=options.use_hidden)
+        objects = [*chosen, *(obj for obj in left_out if addon_export.belongs_to_another(obj))]
+        report = Report()
+        missing_data.report_missing(objects, report, with_materials=target.capabilities.materials)
+        return report.messages
 
     def report_losses(self, part: BlendPart, scene: Scene, options: ExportOptions, target: Format) -> None:
         """Report losses that concern objects or data which the export did not read."""
@@ -84,6 +105,7 @@ class PartWriter:
         from ...io_formats.core.scene import Mesh, Scene
 
         can = target.capabilities
+        scene.warnings += part.left_out
         if not can.meshes:
             return  # a format of animations or bones obviously has no other data
         context = self._session.load_for_changes().context
@@ -101,8 +123,7 @@ class PartWriter:
                     joint_weights=node.mesh.joint_weights,
                     shape_keys=node.mesh.shape_keys,
                 )
-        if options.clips == "NONE":
-            whole.clips = []
+        whole.clips = []  # the export reported the movement
         if can.vertex_clips and any(clip.vertices for clip in scene.clips):
             # The bones' deformation is exported as vertex animation, so missing bones are a note, not a loss.
             without_bones = replace(
@@ -113,7 +134,7 @@ class PartWriter:
             )
             baked = losses(Scene("", whole.nodes, whole.skeletons, whole.clips), without_bones)
             scene.warnings += [replace(message, kind=Kind.NOTE) for message in distinct(baked)]
-        scene.warnings += [text for text in (*part.left_out, *losses(whole, can)) if text not in scene.warnings]
+        scene.warnings += [text for text in losses(whole, can) if text not in scene.warnings]
 
     def write_objects(
         self, objects: list[Any], clips: list[str], outcome: Outcome, job: ConversionJob, target: BlenderFormat
@@ -267,6 +288,22 @@ def _report_changed_names(scene: Scene, target: BlenderFormat, report: Report) -
     if changed:
         get = counted(len(changed), "name gets", "names get")
         report.change("name-with-replaced-characters", "{} _ for {}: {}", get, target.replaced_label, listed(changed))
+
+
+def lost_movement(objects: list[Any], options: ExportOptions, target: BlenderFormat, clips: int) -> list[Message]:
+    """Return messages about movement that Blender's exporter does not write."""
+    from ...blender_data.exporting import left_out
+
+    report = Report()
+    can = target.capabilities
+    if not can.clips:
+        left_out.report_left_out(objects, options, can, report)
+        return report.messages
+    left_out.report_metaballs(objects, report)
+    # These exporters sample the whole scene for a single animation, which has all movement then.
+    if not ((can.joins_clips and clips) or (target.every_action and clips == 1)):
+        left_out.report_without_action(objects, report)
+    return report.messages
 
 
 def lost_objects(objects: list[Any], can: Capabilities) -> list[Message]:
