@@ -16,6 +16,7 @@ from ..animated_blocks import action_curves, action_holders, dependencies, influ
 from ..armature_modifiers import MESHABLE, armature_of
 from ..export_options import ExportOptions
 from .object_selection import shown_by
+from .real_instances import shows_skinned
 
 
 class Movement(Enum):
@@ -34,6 +35,8 @@ _OF_TIME = re.compile(r"frame|depsgraph|bpy|noise|time")
 """Matches names in expressions of drivers whose value changes with time."""
 _NOT_OF_KIND = {"AUTO": (), "NODE": (Movement.SHAPE, Movement.BONES), "VERTEX": (Movement.TRANSFORM,)}
 """Movement that is left out, by the value of the option ``animation_kind``."""
+_ALONG_PATH = "eval_time"
+"""Property of a curve that moves what follows it."""
 _FRAME = ("frame_current", "frame_float", "frame_subframe")
 """Beginnings of the properties of a scene that change with time."""
 
@@ -97,6 +100,8 @@ class Movements:
             return False
         if obj.parent_type == "BONE" and self.poses(parent):
             return True
+        if parent.type == "CURVE" and parent.data.use_path and _ALONG_PATH in self.paths(parent.data):
+            return True
         return self.moves(parent) or (obj.parent_type.startswith("VERTEX") and Movement.SHAPE in self.of(parent))
 
     def poses(self, rig: bpy.types.Object) -> bool:
@@ -115,7 +120,9 @@ class Movements:
         """Return whether shape keys, the data or modifiers other than armatures change an object's surface."""
         if obj.type not in MESHABLE:
             return False
-        if self.changes(obj.data) or self.changes(getattr(obj.data, "shape_keys", None)):
+        if any(path != _ALONG_PATH for path in self.paths(obj.data)):
+            return True
+        if self.changes(getattr(obj.data, "shape_keys", None)):
             return True
         if obj.parent is not None and obj.parent_type == "LATTICE" and self.changes(obj.parent):
             return True
@@ -182,7 +189,8 @@ def report_left_out(
     """
     if not (can.meshes or can.clips):
         return  # a skeleton or shape is at rest
-    report_metaballs(objects if options.use_instances and can.meshes else [], report)
+    if options.use_instances and can.meshes and not can.placement:
+        report_metaballs([obj for obj in objects if not (can.skeletons and shows_skinned(obj))], report)
     movements = Movements()
     is_playing = has_clips or options.clips not in {"ACTIONS", "NLA"}
     held = set()
