@@ -12,34 +12,27 @@ from ...io_formats.core.errors import ExportError
 from ...io_formats.core.messages import Report, counted, listed
 from .. import compat
 from ..exporting.object_selection import has_surface
-from .outside_files import file_blocks, paths_of
+from .outside_files import paths_of
 
 _NOT_FOLLOWED = (bpy.types.Scene, bpy.types.Screen, bpy.types.WindowManager, bpy.types.WorkSpace)
 """Types of data blocks that may refer to everything in the file."""
+_OF_FILES = (bpy.types.Image, bpy.types.MovieClip, bpy.types.CacheFile, bpy.types.Volume, bpy.types.VectorFont)
+"""Types of data blocks that hold the path of a file, apart from libraries."""
 
 
 def report_missing(objects: Iterable[bpy.types.Object], report: Report, *, with_materials: bool) -> None:
     """Report drivers that Blender does not run, and linked data and files that are missing, if objects use them."""
     bpy.context.evaluated_depsgraph_get()  # only the evaluation finds out which drivers are invalid
     used = _used_by(objects, with_materials=with_materials)
-    drivers = [
-        (block.name, curve.data_path)
-        for block in used
-        for curve in _drivers(block)
-        if not (curve.driver.is_valid or curve.mute)
-    ]
-    report.loss_of(
-        "disabled-driver",
-        "{} without effect, since it is broken or needs a script, which is not run: {}",
-        [name for name, _path in drivers],
-        "driver",
-    )
-    gone = sorted(block.name for block in used if block.is_missing)
+    broken = [block.name for block in used for driver in _drivers(block) if not driver.is_valid]
+    text = "{} without effect, since it is broken or needs a script, which is not run: {}"
+    report.loss_of("disabled-driver", text, broken, "driver")
+    gone = sorted((block for block in used if block.is_missing), key=lambda block: block.name)
     if gone:
-        paths = sorted({block.library.filepath for block in used if block.is_missing and block.library is not None})
+        paths = sorted({block.library.filepath for block in gone if block.library is not None})
         number = counted(len(gone), "linked data block is", "linked data blocks are")
-        report.loss("missing-library", "{} missing ({}) in {}", number, listed(gone), listed(paths))
-    files = sorted({path for block in used & file_blocks() for path in _missing_files(block)} | {*_missing_caches(used)})
+        report.loss("missing-library", "{} missing ({}) in {}", number, listed([one.name for one in gone]), listed(paths))
+    files = sorted({path for block in used for path in _files(block) if not os.path.exists(path)})
     report.loss_of("missing-file", "{} of the .blend file not found: {}", files, "file")
 
 
@@ -61,26 +54,21 @@ def _used_by(objects: Iterable[bpy.types.Object], *, with_materials: bool) -> se
     return found
 
 
-def _drivers(block: Any) -> Iterator[bpy.types.FCurve]:
+def _drivers(block: Any) -> Iterator[bpy.types.Driver]:
     """Yield the drivers of a data block and of the node tree in it."""
     for owner in (block, compat.node_tree(block) if isinstance(block, bpy.types.Material) else None):
         data = getattr(owner, "animation_data", None)
-        yield from data.drivers if data is not None else ()
+        yield from (curve.driver for curve in data.drivers if not curve.mute) if data is not None else ()
 
 
-def _missing_files(block: Any) -> Iterator[str]:
-    """Yield the files of a data block that do not exist, unless it is packed or has none."""
-    is_made = getattr(block, "source", "FILE") in {"GENERATED", "VIEWER"}
-    if not is_made and getattr(block, "packed_file", None) is None and not block.filepath.startswith("<"):
-        yield from (path for path in paths_of(block) if not os.path.exists(path))
-
-
-def _missing_caches(used: Iterable[Any]) -> Iterator[str]:
-    for obj in used:
-        for modifier in getattr(obj, "modifiers", ()):
-            path = modifier.filepath if modifier.type == "MESH_CACHE" and modifier.show_viewport else ""
-            if path and not os.path.exists(bpy.path.abspath(path, library=obj.library)):
-                yield path
+def _files(block: Any) -> Iterator[str]:
+    """Yield the files that a data block or the modifiers of an object read, unless they are packed or generated."""
+    is_read = getattr(block, "source", "FILE") not in {"GENERATED", "VIEWER"} and not getattr(block, "packed_file", None)
+    if is_read and isinstance(block, _OF_FILES) and not block.filepath.startswith("<"):
+        yield from paths_of(block)
+    for modifier in getattr(block, "modifiers", ()):
+        if modifier.type == "MESH_CACHE" and modifier.show_viewport and modifier.filepath:
+            yield bpy.path.abspath(modifier.filepath, library=block.library)
 
 
 def report_other_scenes(scene: bpy.types.Scene, report: Report) -> None:

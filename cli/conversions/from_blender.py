@@ -62,13 +62,10 @@ class FromBlender:
             opened.add(left_out)
             if isinstance(job.format, FileFormat) and self._goes_back(job.format, job.target):
                 opened.report(left_out, strict=self._settings.strict)
-                self._patch(opened, job.format, is_blend=source.is_blend)
+                self._patch(opened, job.format)
                 yield opened
                 return
-            parts = [
-                replace(part, left_out=(*left_out, *(self._part_writer.missing(part, job.format) if source.is_blend else ())))
-                for part in self._parts(job, source)
-            ]
+            parts = [replace(part, left_out=tuple(left_out)) for part in self._parts(job, source)]
         if opened.problem is not None:
             yield opened
             return
@@ -78,6 +75,8 @@ class FromBlender:
             path = job.target
             if len(parts) > 1:
                 path = self._names.of_part(job.target, path, file_name(part.name))
+            if source.is_blend:
+                part = replace(part, left_out=(*part.left_out, *self._part_writer.missing(part, job.format)))
             outcome = Outcome(job.sources[0], path, collection=part.name, warnings=list(part.left_out))
             if isinstance(job.format, BlenderFormat):
                 yield self._part_writer.write(part, outcome, job, job.format)
@@ -96,15 +95,13 @@ class FromBlender:
         scene = self._session.load_for_changes().context.scene
         return target.is_patched and bool(imports_of(scene, path, self._settings.collections))
 
-    def _patch(self, outcome: Outcome, target: Format, *, is_blend: bool) -> None:
+    def _patch(self, outcome: Outcome, target: Format) -> None:
         """Write the changes of a collection into the target file, from which it was imported."""
         from ...blender_data.exporting.placements.placement_patch import imported_from, plan_patch
 
         scene = self._session.load_for_changes().context.scene
         collection = imported_from(scene, outcome.target, self._settings.collections)
-        if is_blend:
-            missing = self._part_writer.missing(BlendPart(collection), target)
-            outcome.report(missing, strict=self._settings.strict)
+        outcome.report(self._part_writer.missing(BlendPart(collection), target), strict=self._settings.strict)
         plan = finish(plan_patch(collection, self._context.projects))
         outcome.collection = collection.name
         outcome.report([*plan.notes(), *plan.messages], strict=self._settings.strict)

@@ -130,9 +130,8 @@ class PartWriter:
                 BLEND_FILE.capabilities,
                 skeletons=can.skeletons,
                 influences=ANY_NUMBER if can.influences else 0,
-                joint_clips=can.joint_clips,
             )
-            baked = losses(Scene("", whole.nodes, whole.skeletons, whole.clips), without_bones)
+            baked = losses(Scene("", whole.nodes, whole.skeletons), without_bones)
             scene.warnings += [replace(message, kind=Kind.NOTE) for message in distinct(baked)]
         scene.warnings += [text for text in losses(whole, can) if text not in scene.warnings]
 

@@ -83,7 +83,7 @@ def cache(_bpy, obj):
         (of_instance, "which is not run: 'Hidden'", ()),
         (of_material, "1 driver without effect", ("timbermesh", "glb")),
         (picture, "1 file of the .blend file not found: '", ("timbermesh", "glb")),
-        (cache, "1 file of the .blend file not found: '//gone.pc2'", ()),
+        (cache, "1 file of the .blend file not found: '", ()),
     ],
 )
 def test_what_did_not_come_is_named_and_refused_where_strict(meshferry, cubes, tmp_path, edit, text, targets):
