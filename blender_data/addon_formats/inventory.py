@@ -22,7 +22,7 @@ from ...io_formats.core.scene import (
     VertexTrack,
 )
 from .. import animated_blocks, arrays, names
-from ..animated_blocks import dependencies
+from ..animated_blocks import action_holders, dependencies
 from ..animation.clip_sources import ClipSource, find_clips, scene_rate
 from ..armature_modifiers import MESHABLE, armature_of
 from ..arrays import FILE_VERTEX
@@ -69,7 +69,8 @@ def inventory(
             scene.clips.append(clip)
     movements = Movements()
     for node, obj in zip(scene.nodes, listed, strict=True):
-        if node.mesh is not None and movements.changes(getattr(obj.data, "shape_keys", None)):
+        keys = getattr(obj.data, "shape_keys", None)
+        if keys is not None and node.mesh is not None and (action_holders(keys) or movements.changes(keys)):
             node.mesh.shape_keys = []  # these shape keys play an animation, so they are not counted again
     return scene
 

@@ -30,8 +30,9 @@ def report_missing(objects: Iterable[bpy.types.Object], report: Report, *, with_
     gone = sorted((block for block in used if block.is_missing), key=lambda block: block.name)
     if gone:
         paths = sorted({block.library.filepath for block in gone if block.library is not None})
-        number = counted(len(gone), "linked data block is", "linked data blocks are")
-        report.loss("missing-library", "{} missing ({}) in {}", number, listed([one.name for one in gone]), listed(paths))
+        text = "{} from missing libraries ({}) left out: {}"
+        number, names = counted(len(gone), "linked data block"), listed([block.name for block in gone])
+        report.loss("missing-library", text, number, listed(paths), names)
     files = sorted({path for block in used for path in _files(block) if not os.path.exists(path)})
     report.loss_of("missing-file", "{} of the .blend file not found: {}", files, "file")
 
@@ -63,8 +64,8 @@ def _drivers(block: Any) -> Iterator[bpy.types.Driver]:
 
 def _files(block: Any) -> Iterator[str]:
     """Yield the files that a data block or the modifiers of an object read, unless they are packed or generated."""
-    is_read = getattr(block, "source", "FILE") not in {"GENERATED", "VIEWER"} and not getattr(block, "packed_file", None)
-    if is_read and isinstance(block, _OF_FILES) and not block.filepath.startswith("<"):
+    is_inside = getattr(block, "source", "") in {"GENERATED", "VIEWER"} or getattr(block, "packed_file", None)
+    if isinstance(block, _OF_FILES) and not (is_inside or block.filepath.startswith("<")):
         yield from paths_of(block)
     for modifier in getattr(block, "modifiers", ()):
         if modifier.type == "MESH_CACHE" and modifier.show_viewport and modifier.filepath:
@@ -80,9 +81,7 @@ def report_other_scenes(scene: bpy.types.Scene, report: Report) -> None:
         The scene itself has no models.
     """
     own = set(scene.objects)
-    others = [
-        other.name for other in bpy.data.scenes if any(_is_model(obj) for obj in other.objects if obj not in own)
-    ]
+    others = [other.name for other in bpy.data.scenes if any(_is_model(obj) for obj in other.objects if obj not in own)]
     if others and not any(map(_is_model, own)):
         template = "The scene '{}', which the file opens, has no models; save it with one of these open: {}"
         raise ExportError(template, scene.name, listed(others))

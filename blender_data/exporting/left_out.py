@@ -13,11 +13,11 @@ import bpy
 from ...io_formats.core.capabilities import Capabilities
 from ...io_formats.core.messages import Report, Text, listed
 from ..animated_blocks import action_curves, action_holders, dependencies, influences
+from ..animation.pose_curves import varies
 from ..armature_modifiers import MESHABLE, armature_of
 from ..export_options import ExportOptions
 from .object_selection import shown_by
 from .real_instances import shows_skinned
-
 
 Objects = Sequence[bpy.types.Object]
 
@@ -55,13 +55,9 @@ class Movements:
         """Return how an object moves, including its armature and the objects that it shows as instances."""
         if obj not in self._of:
             found = self._of[obj] = set[Movement]()
-            rig = _rig_of(obj)
-            if self.moves(obj) or (rig is not None and self.moves(rig)):
-                found.add(Movement.TRANSFORM)
-            if self.deforms(obj):
-                found.add(Movement.SHAPE)
-            if rig is not None and self.poses(rig):
-                found.add(Movement.BONES)
+            rig = _rig_of(obj) or obj
+            moving = (self.moves(obj) or self.moves(rig), self.deforms(obj), self.poses(rig))
+            found |= {kind for kind, is_there in zip(Movement, moving, strict=True) if is_there}
             for shown in obj.children if obj.instance_type in {"VERTS", "FACES"} else shown_by([obj]):
                 found |= self.of(shown)
         return self._of[obj]
@@ -135,7 +131,8 @@ def _played_paths(block: bpy.types.ID) -> set[str]:
     curves = [curve for curve in data.drivers if curve.driver.is_valid and _is_of_time(curve.driver)]
     for holder in action_holders(block):
         if holder not in is_off and not getattr(holder, "mute", False):
-            curves += action_curves(holder.action, holder.action_slot)
+            keyed = action_curves(holder.action, holder.action_slot)
+            curves += [curve for curve in keyed if len(curve.modifiers) or varies(curve)]
     return {curve.data_path for curve in curves if not curve.mute}
 
 
@@ -161,18 +158,15 @@ def report_left_out(
     has_clips:
         Whether the export found an animation.
     """
-    if not (can.meshes or can.clips):
-        return  # a skeleton or shape is at rest
-    if options.use_instances and can.meshes and not can.placement:
+    if not can.meshes:
+        return  # the animation of armatures is exported, or they are at rest
+    if options.use_instances and not can.placement:
         report_metaballs([obj for obj in objects if not (can.skeletons and shows_skinned(obj))], report)
     movements = Movements()
     is_playing = has_clips or options.clips not in {"ACTIONS", "NLA"}
-    holds = {
-        Movement.TRANSFORM: can.node_clips and is_playing,
-        Movement.SHAPE: can.vertex_clips and is_playing,
-        Movement.BONES: can.joint_clips or (can.vertex_clips and is_playing),
-    }
-    held = {kind for kind, is_held in holds.items() if is_held}
+    sampled = (can.node_clips and is_playing, can.vertex_clips and is_playing)
+    holds = (*sampled, can.joint_clips or sampled[1])
+    held = {kind for kind, is_held in zip(Movement, holds, strict=True) if is_held}
     refused = set(_NOT_OF_KIND[options.animation_kind]) if can.node_clips and can.vertex_clips else set()
     refused = held & (set(Movement) if options.clips == "NONE" else refused)
     moving = {obj: movements.of(obj) for obj in objects}

@@ -55,7 +55,7 @@ class FromBlender:
             with on_disk(job.sources[0], job.content) as path:
                 reach = self._settings.reach_of(path)
                 if source.is_blend:
-                    left_out = [*self._session.open(path, reach), *self._part_writer.other_scenes()]
+                    left_out = self._session.open(path, reach)
                 else:
                     self._session.start_empty()
                     _, left_out = blender_exchange.read_file(self._session, path, source, reach)
@@ -66,6 +66,8 @@ class FromBlender:
                 yield opened
                 return
             parts = [replace(part, left_out=tuple(left_out)) for part in self._parts(job, source)]
+            if source.is_blend:
+                parts = [self._part_writer.with_missing(part, job.format) for part in parts]
         if opened.problem is not None:
             yield opened
             return
@@ -75,8 +77,6 @@ class FromBlender:
             path = job.target
             if len(parts) > 1:
                 path = self._names.of_part(job.target, path, file_name(part.name))
-            if source.is_blend:
-                part = replace(part, left_out=(*part.left_out, *self._part_writer.missing(part, job.format)))
             outcome = Outcome(job.sources[0], path, collection=part.name, warnings=list(part.left_out))
             if isinstance(job.format, BlenderFormat):
                 yield self._part_writer.write(part, outcome, job, job.format)
@@ -101,7 +101,8 @@ class FromBlender:
 
         scene = self._session.load_for_changes().context.scene
         collection = imported_from(scene, outcome.target, self._settings.collections)
-        outcome.report(self._part_writer.missing(BlendPart(collection), target), strict=self._settings.strict)
+        part = self._part_writer.with_missing(BlendPart(collection), target)
+        outcome.report(part.left_out, strict=self._settings.strict)
         plan = finish(plan_patch(collection, self._context.projects))
         outcome.collection = collection.name
         outcome.report([*plan.notes(), *plan.messages], strict=self._settings.strict)

@@ -78,25 +78,17 @@ class PartWriter:
             lost.append(hidden_objects(hidden))
         return chosen, lost, scene
 
-    def other_scenes(self) -> list[Message]:
-        """Return a note about models in other scenes of the open .blend file than the active one."""
-        from ...blender_data.addon_formats.missing_data import report_other_scenes
-
-        report = Report()
-        report_other_scenes(self._session.load_for_changes().context.scene, report)
-        return report.messages
-
-    def missing(self, part: BlendPart, target: Format | BlenderFormat) -> list[Message]:
-        """Return messages about what Blender did not load or evaluate of a part of the open .blend file."""
+    def with_missing(self, part: BlendPart, target: Format | BlenderFormat) -> BlendPart:
+        """Return a part of the open .blend file with messages about what Blender did not load or evaluate of it."""
         from ...blender_data.addon_formats import addon_export, missing_data
 
-        options = ExportOptions.of(self._settings.export_options)
+        use_hidden = ExportOptions.of(self._settings.export_options).use_hidden
         context = self._session.load_for_changes().context
-        chosen, left_out = addon_export.chosen_objects(context, part.collection, use_hidden=options.use_hidden)
-        objects = [*chosen, *(obj for obj in left_out if addon_export.belongs_to_another(obj))]
-        report = Report()
+        chosen, left_out = addon_export.chosen_objects(context, part.collection, use_hidden=use_hidden)
+        objects = [*chosen, *filter(addon_export.belongs_to_another, left_out)]
+        report = Report(list(part.left_out))
         missing_data.report_missing(objects, report, with_materials=target.capabilities.materials)
-        return report.messages
+        return replace(part, left_out=tuple(report.messages))
 
     def report_losses(self, part: BlendPart, scene: Scene, options: ExportOptions, target: Format) -> None:
         """Report losses that concern objects or data which the export did not read."""
@@ -293,15 +285,14 @@ def lost_movement(objects: list[Any], options: ExportOptions, target: BlenderFor
     """Return messages about movement that Blender's exporter does not write."""
     from ...blender_data.exporting import left_out
 
-    report = Report()
-    can = target.capabilities
+    report, can = Report(), target.capabilities
+    # These exporters sample the whole scene for a single animation, which has all movement then.
+    is_sampled = (can.joins_clips and clips > 0) or (bool(target.every_action) and clips == 1)
     if not can.clips:
         left_out.report_left_out(objects, options, can, report)
-        return report.messages
-    left_out.report_metaballs(objects, report)
-    # These exporters sample the whole scene for a single animation, which has all movement then.
-    if not ((can.joins_clips and clips) or (target.every_action and clips == 1)):
-        left_out.report_without_action(objects, report)
+    else:
+        left_out.report_metaballs(objects, report)
+        left_out.report_without_action([] if is_sampled else objects, report)
     return report.messages
 
 

@@ -129,7 +129,8 @@ def test_missing_libraries_are_named(meshferry, cubes, tmp_path):
     assert meshferry("convert", path, tmp_path / "whole.timbermesh", "--strict").err == ""
     library.unlink()
     done = meshferry("convert", path, tmp_path / "out.timbermesh")
-    assert done.status == 0 and "1 linked data block is missing ('Far') in '" in done.err and "library.blend" in done.err
+    text = "1 linked data block from missing libraries ("
+    assert done.status == 0 and text in done.err and "library.blend') left out: 'Far'" in done.err
     assert meshferry("convert", path, tmp_path / "strict.glb", "--strict").status == 1
 
 

@@ -63,7 +63,7 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> Bundle:
     bundle = Bundle({**values, MESHES: None})
     report = Report(bundle.warnings)
     if end < len(data):
-        report.loss("bytes-after-end", "{} ignored", counted(len(data) - end, "byte after the end is", "bytes after the end are"))
+        report.loss("bytes-after-end", "{} after the end ignored", counted(len(data) - end, "byte"))
     inflating = asset_inflater(len(data), inflated_limit)
     for number, asset in enumerate(_assets(values), 1):
         if not isinstance(asset, RawString | str):

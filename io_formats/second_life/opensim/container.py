@@ -224,7 +224,7 @@ class _Forward:
         while self._piece(_BLOCK):
             pass
         if isinstance(self._stream, _Inflated) and self._stream.rest:
-            self._report.note("bytes-after-end", "{} ignored", counted(self._stream.rest, "byte after the gzip stream is", "bytes after the gzip stream are"))
+            self._report.note("bytes-after-end", "{} after the gzip stream ignored", counted(self._stream.rest, "byte"))
 
     def _pieces(self, size: int) -> Iterator[bytes]:
         """Yield the next bytes in pieces, since a single read would allocate all that a header claims."""

@@ -76,7 +76,7 @@ def unpack(data: bytes, inflated_limit: int | None = None) -> Unpacked:
         content, rest = _inflate(data, 0, 31, limit)
         unpacked = Unpacked(content)
         if rest:
-            unpacked.report.loss("bytes-after-end", "{} ignored", counted(rest, "byte after the gzip stream is", "bytes after the gzip stream are"))
+            unpacked.report.loss("bytes-after-end", "{} after the gzip stream ignored", counted(rest, "byte"))
         return unpacked
     if data[:1] and data[:1] in FIRST_TAGS:
         unpacked = Unpacked(data)
@@ -105,7 +105,7 @@ def _unpack_zlib(data: bytes, limit: int) -> Unpacked:
             unpacked.report.change("wrong-checksum", text)
     if rest not in (0, 4):
         ignored = rest - 4 if rest > 4 else rest
-        unpacked.report.loss("bytes-after-end", "{} ignored", counted(ignored, "byte after the stream is", "bytes after the stream are"))
+        unpacked.report.loss("bytes-after-end", "{} after the stream ignored", counted(ignored, "byte"))
     return unpacked
 
 

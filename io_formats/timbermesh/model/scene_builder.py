@@ -281,8 +281,8 @@ class _ClipBuilder:
             template = "animation '{}' holds NaN or infinite values; replaced by the rest pose"
             report.change("nan-animation", template, animation.name)
         if odd and present[:, 1].all():
-            number = counted(int(odd), "rotation that is not a unit quaternion", "rotations that are not unit quaternions")
-            report.change("not-unit-rotation", "animation '{}' has {}; normalised", animation.name, number)
+            template = "animation '{}' has {} not of unit length; normalised"
+            report.change("not-unit-rotation", template, animation.name, counted(int(odd), "rotation"))
         return TransformTrack(index, translation, continuous_rotations(rotation), scale)
 
     def vertex_track(self, index: int, animation: codec.VertexAnimation, report: Report) -> VertexTrack | None:

@@ -56,7 +56,7 @@ FORCE = b"""<node type="PhysicalForce" name="force">
 \t\t\t</node>
 \t\t\t<node type="ParticlesFieldSpacer" id="" name="field"/>"""
 WITHOUT_IDS = SCENE.replace(b'name="group"/>', b'name="group">\n\t\t\t' + FORCE + b"\n\t\t</node>").replace(
-    b'\t</node>\n</nodes>', b'\t</node>\n\t<node name="alone"><node id="60"/></node>\n</nodes>'
+    b"\t</node>\n</nodes>", b'\t</node>\n\t<node name="alone"><node id="60"/></node>\n</nodes>'
 )
 """Particle systems have such children."""
 
@@ -237,7 +237,15 @@ def copy_parent(by_key: dict[str, PlacedObject], objects: list[PlacedObject]) ->
 
 @pytest.mark.parametrize(
     ("change", "count"),
-    [(move, 1), (give_parent, 1), (add_copy, 1), (remove("30"), 1), (rename_parent, 1), (copy_parent, 2), (remove("40"), 0)],
+    [
+        (move, 1),
+        (give_parent, 1),
+        (add_copy, 1),
+        (remove("30"), 1),
+        (rename_parent, 1),
+        (copy_parent, 2),
+        (remove("40"), 0),
+    ],
 )
 def test_nodes_without_ids_stay_as_they_are(change: Callable[..., None], count: int) -> None:
     """They belong to the node above, with the nodes below them; a copy has new ids."""
