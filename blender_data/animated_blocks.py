@@ -57,7 +57,7 @@ def with_shape_keys(objects: Iterable[bpy.types.Object]) -> Iterator[bpy.types.I
             yield keys
 
 
-def dependencies(objects: Iterable[bpy.types.Object]) -> Dependencies:
+def dependencies(objects: Iterable[bpy.types.ID]) -> Dependencies:
     """Collect what objects depend on through parents, constraints, modifiers, drivers and instances, at any depth."""
     found = Dependencies()
     seen: set[bpy.types.ID] = set()

@@ -24,7 +24,7 @@ def report_missing(objects: Iterable[bpy.types.Object], report: Report, *, with_
     """Report drivers that Blender does not run, and linked data and files that are missing, if objects use them."""
     bpy.context.evaluated_depsgraph_get()  # only the evaluation finds out which drivers are invalid
     used = _used_by(objects, with_materials=with_materials)
-    broken = [block.name for block in used for driver in _drivers(block) if not driver.is_valid]
+    broken = sorted(block.name for block in used for driver in _drivers(block) if not driver.is_valid)
     text = "{} without effect, since it is broken or needs a script, which is not run: {}"
     report.loss_of("disabled-driver", text, broken, "driver")
     gone = sorted((block for block in used if block.is_missing), key=lambda block: block.name)

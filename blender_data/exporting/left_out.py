@@ -203,13 +203,13 @@ def report_without_action(objects: Objects, report: Report) -> None:
 
     Most of Blender's exporters write only actions. They apply modifiers.
     """
-    movements = Movements()
-    lost = [obj.name for obj in objects if _moves_otherwise(obj, objects, movements)]
+    movements, exported = Movements(), set(objects)
+    lost = [obj.name for obj in objects if _moves_otherwise(obj, exported, movements)]
     text = "{} moved by drivers, constraints, modifiers or simulations, not carried over as animation: {}"
     report.loss_of("movement-without-action", text, lost)
 
 
-def _moves_otherwise(obj: bpy.types.Object, exported: Objects, movements: Movements) -> bool:
+def _moves_otherwise(obj: bpy.types.Object, exported: set[bpy.types.Object], movements: Movements) -> bool:
     above, keys = obj.parent, getattr(obj.data, "shape_keys", None)
     return (
         (movements.moves_alone(obj) and not _has_action(obj, _TRANSFORMS))
