@@ -53,14 +53,22 @@ class Movements:
 
     def of(self, obj: bpy.types.Object) -> set[Movement]:
         """Return how an object moves, including its armature and the objects that it shows as instances."""
-        if obj not in self._of:
-            found = self._of[obj] = set[Movement]()
-            rig = _rig_of(obj) or obj
-            moving = (self.moves(obj) or self.moves(rig), self.deforms(obj), self.poses(rig))
-            found |= {kind for kind, is_there in zip(Movement, moving, strict=True) if is_there}
-            for shown in obj.children if obj.instance_type in {"VERTS", "FACES"} else shown_by([obj]):
-                found |= self.of(shown)
+        line = [obj]
+        while line[-1].parent is not None and line[-1].parent not in self._of:
+            line.append(line[-1].parent)
+        for each in reversed(line):
+            if each not in self._of:
+                self._find(each, self._of.setdefault(each, set()))
         return self._of[obj]
+
+    def _find(self, obj: bpy.types.Object, found: set[Movement]) -> None:
+        """Add how an object moves; that of its parents is known."""
+        moving = (self.moves_alone(obj) or self._follows(obj), self.deforms(obj), self._poses(obj))
+        found |= {kind for kind, is_there in zip(Movement, moving, strict=True) if is_there}
+        rig = armature_of(obj)
+        shown = list(obj.children) if obj.instance_type in {"VERTS", "FACES"} else shown_by([obj])
+        for other in [*shown, rig] if rig is not None else shown:
+            found |= self.of(other)
 
     def changes(self, block: bpy.types.ID | None) -> bool:
         """Return whether anything about a data block, or about those that it depends on, changes with time."""
@@ -77,10 +85,6 @@ class Movements:
                 if target.data_path in played if target.id == block else self.changes(target.id):
                     yield curve.data_path
 
-    def moves(self, obj: bpy.types.Object) -> bool:
-        """Return whether the world transform of an object changes."""
-        return self.moves_alone(obj) or self._follows(obj)
-
     def moves_alone(self, obj: bpy.types.Object) -> bool:
         """Return whether the transform of an object changes by its own animation, constraints or physics."""
         is_simulated = obj.rigid_body is not None and obj.rigid_body.type == "ACTIVE"
@@ -91,11 +95,14 @@ class Movements:
         parent, kind = obj.parent, obj.parent_type
         if parent is None:
             return False
+        above = self.of(parent)
         is_on_path = parent.type == "CURVE" and parent.data.use_path and _ALONG_PATH in self.paths(parent.data)
-        is_on_part = self.poses(parent) if kind == "BONE" else kind.startswith("VERTEX") and self.deforms(parent)
-        return is_on_path or is_on_part or self.moves(parent)
+        is_on_part = (
+            Movement.BONES in above if kind == "BONE" else kind.startswith("VERTEX") and Movement.SHAPE in above
+        )
+        return is_on_path or is_on_part or Movement.TRANSFORM in above
 
-    def poses(self, rig: bpy.types.Object) -> bool:
+    def _poses(self, rig: bpy.types.Object) -> bool:
         """Return whether bones of an armature move."""
         is_animated = any(path.startswith("pose.") for path in self.paths(rig))
         bones = rig.pose.bones if rig.pose is not None else ()
@@ -213,8 +220,8 @@ def _moves_otherwise(obj: bpy.types.Object, exported: set[bpy.types.Object], mov
     above, keys = obj.parent, getattr(obj.data, "shape_keys", None)
     return (
         (movements.moves_alone(obj) and not _has_action(obj, _TRANSFORMS))
-        or (above is not None and above not in exported and movements.moves(above))
-        or (obj.type == "ARMATURE" and movements.poses(obj) and not _has_action(obj, ("pose.",)))
+        or (above is not None and above not in exported and Movement.TRANSFORM in movements.of(above))
+        or (obj.type == "ARMATURE" and Movement.BONES in movements.of(obj) and not _has_action(obj, ("pose.",)))
         or (movements.deforms(obj) and not _has_action(keys, ("key_blocks", "eval_time")))
     )
 
