@@ -22,16 +22,9 @@ from .real_instances import shows_skinned
 Objects = Sequence[bpy.types.Object]
 
 
-class Movement(Enum):
-    """A kind of movement, as formats distinguish them."""
-
-    TRANSFORM = "transform"
-    SHAPE = "shape"
-    """Shape keys, modifiers and simulations change the surface."""
-    BONES = "bones"
-    """An armature poses its bones, and thereby the meshes that it deforms."""
-
-
+Movement = Enum("Movement", ("TRANSFORM", "SHAPE", "BONES"))
+"""A kind of movement: shape keys, modifiers and simulations change the shape; an armature poses its bones, and thereby
+the meshes that it deforms."""
 _TRANSFORMS = ("location", "rotation", "scale", "delta_")
 """Beginnings of the data paths of an object's transform."""
 _OF_TIME = re.compile(r"frame|depsgraph|bpy|noise|time")
