@@ -47,7 +47,7 @@ def with_shape_keys(objects: Iterable[bpy.types.Object]) -> Iterator[bpy.types.I
             yield keys
 
 
-def dependencies(objects: Iterable[bpy.types.Object]) -> Dependencies:
+def dependencies(objects: Iterable[bpy.types.ID]) -> Dependencies:
     """Collect what objects depend on through parents, constraints, modifiers, drivers and instances, at any depth."""
     found = Dependencies()
     seen: set[bpy.types.ID] = set()
@@ -122,6 +122,17 @@ def _objects_in(value: Any) -> Sequence[bpy.types.Object]:
     if isinstance(value, bpy.types.Collection):
         return list(value.all_objects)
     return [value] if isinstance(value, bpy.types.Object) else []
+
+
+_MOVING_CONSTRAINTS = frozenset({"TRANSFORM_CACHE", "FOLLOW_TRACK", "OBJECT_SOLVER", "CAMERA_SOLVER"})
+"""Constraints that follow a file."""
+
+
+def influences(owner: Any) -> tuple[bool, list[bpy.types.ID]]:
+    """Return whether a modifier or constraint changes with time by itself, and the data blocks to which it refers."""
+    particles = owner.particle_system.settings if owner.type == "PARTICLE_SYSTEM" else None
+    is_hair = particles is not None and particles.type == "HAIR" and not owner.particle_system.use_hair_dynamics
+    return owner.type in _SELF_MOVING | _MOVING_CONSTRAINTS and not is_hair, list(_pointed_at(owner))
 
 
 class ActionCurves:

@@ -39,7 +39,6 @@ _LINKABLE = ("collections", "objects", *_DATA_COLLECTIONS.values(), "materials",
 """Collections of ``bpy.data`` that exporters read, users before what they use."""
 _SHARP = 0.05
 """Smallest difference, per component, between two corner normals of a vertex for which an edge is visibly sharp."""
-_POINT_CACHES = frozenset({"MESH_CACHE", "MESH_SEQUENCE_CACHE"})
 
 
 def chosen_objects(
@@ -159,9 +158,6 @@ def apply_modifiers(context: bpy.types.Context, objects: Iterable[bpy.types.Obje
             text = "modifiers left out, since the mesh has shape keys: {}"
             report.loss("modifiers-left-out", text, names, item=obj.name)
             continue
-        if any(one.type in _POINT_CACHES for one in shown):
-            text = "its point cache is not carried over; the mesh keeps its present shape"
-            report.loss("point-cache-left-out", text, item=obj.name)
         waiting.append(obj)
     armatures = [one for obj in waiting for one in obj.modifiers if one.type == "ARMATURE" and one.show_viewport]
     for modifier in armatures:

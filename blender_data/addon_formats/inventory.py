@@ -22,11 +22,12 @@ from ...io_formats.core.scene import (
     VertexTrack,
 )
 from .. import animated_blocks, arrays, names
-from ..animated_blocks import dependencies
+from ..animated_blocks import action_holders, dependencies
 from ..animation.clip_sources import ClipSource, find_clips
 from ..animation.scene_time import SceneTime
 from ..armature_modifiers import MESHABLE, armature_of
 from ..export_options import ExportOptions
+from ..exporting.left_out import Movements
 from ..mesh_data import surfaces
 from ..mesh_data.attribute_names import RESERVED
 
@@ -61,10 +62,11 @@ def inventory(
         clip = _clip(source, places, skeletons, SceneTime.of(context.scene))
         if clip.transforms or clip.vertices:
             scene.clips.append(clip)
-    for number in {track.target for clip in scene.clips for track in clip.vertices}:
-        mesh = scene.nodes[number].mesh
-        if mesh is not None:
-            mesh.shape_keys = []  # these shape keys play the vertex animation, so they are not counted again
+    movements = Movements()
+    for node, obj in zip(scene.nodes, listed, strict=True):
+        keys = getattr(obj.data, "shape_keys", None)
+        if keys is not None and node.mesh is not None and (action_holders(keys) or movements.changes(keys)):
+            node.mesh.shape_keys = []  # these shape keys play an animation, so they are not counted again
     return scene
 
 

@@ -57,7 +57,7 @@ def leave_out(reach: Reach, report: Report, *, is_blend: bool, known: Collection
         if is_blend and getattr(block, "packed_file", None) is not None:
             continue
         is_image = isinstance(block, _PICTURES)
-        for path in _paths_of(block):
+        for path in paths_of(block):
             if not is_local(path) or (not is_free and _brings_in(reach, path, above=is_image)):
                 outside.append(path)
             elif is_image and os.path.exists(path) and not is_picture(path):
@@ -84,7 +84,7 @@ def _absolute(path: str, block: bpy.types.ID) -> str:
     return str(bpy.path.abspath(path, library=block.library)) if path else ""
 
 
-def _paths_of(block: Any) -> Iterator[str]:
+def paths_of(block: Any) -> Iterator[str]:
     """Yield the paths of a data block's files: several for tiles and sequences of images."""
     path = _absolute(block.filepath, block)
     source = getattr(block, "source", "")

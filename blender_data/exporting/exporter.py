@@ -17,6 +17,7 @@ from ..export_options import ExportOptions, ExportRequest
 from ..steps import Step, Steps, finish, scaled
 from . import node_plan
 from .clip_sampling import ClipSampler, deforming_objects, is_keyed
+from .left_out import report_left_out
 from .model_exporter import ModelExport, SceneExport
 from .models.lod_model_exporter import LodModelExport
 from .node_plan import NodeMesh, NodeMeshes, PlannedNode, plan
@@ -60,9 +61,12 @@ def export_steps(request: ExportRequest) -> Steps[Scene]:
     elif request.capabilities.lod_models:
         export = LodModelExport
     try:
-        scene = yield from export(request).steps()
+        running = export(request)
+        scene = yield from running.steps()
     except node_plan.SingularTransformError as problem:
         raise node_plan.all_singular(context, candidates_of(context, request.source), problem) from None
+    can, clips = request.capabilities, bool(scene.clips)
+    report_left_out(running.chosen, request.options, can, scene.report, has_clips=clips)
     scene.warnings[:] = distinct(scene.warnings)
     return scene
 
@@ -73,6 +77,7 @@ class NodeTreeExport(SceneExport):
     def __init__(self, request: ExportRequest) -> None:
         super().__init__(request)
         self.objects = select(self.context, self.source, use_hidden=self.options.use_hidden, report=self.report)
+        self.chosen = self.objects
         collection = self.source.collection
         merge = self.merges()
         self.scene.file_materials = names_in_files(self.objects)

@@ -36,6 +36,7 @@ from ..rigging.armature_reading import ReadSkeleton, SkeletonSpace
 from ..scene_state import set_frame
 from ..steps import Step, Steps, scaled
 from .clip_sampling import drop_repeated_pose
+from .left_out import Movement, Movements
 from .reading.rest_meshes import shape_keys
 from .shapeless_poses import FigureShape, ShapeRemoval, shape_of
 
@@ -169,7 +170,8 @@ class JointSampler:
 
         Clips that depend on keys alone are computed without changing the scene.
         """
-        if any(pose_curves.moves_object(rig.obj, source) for source in sources):
+        moves = any(pose_curves.moves_object(rig.obj, source) for source in sources)
+        if moves or (sources and Movement.TRANSFORM in Movements().of(rig.obj)):
             text = "the armature object itself is animated; only its bones are exported"
             self.report.loss("armature-object-animated", text, item=rig.obj.name)
         pose_curves.report_other_axes(rig.obj, sources, self.report)
@@ -499,7 +501,7 @@ def _none(width: int) -> npt.NDArray[np.float32]:
 def report_baked(
     objects: Sequence[bpy.types.Object], options: ExportOptions, capabilities: Capabilities, report: Report
 ) -> None:
-    """Report, with the objects' names, each kind of animation or deformation that the format cannot hold.
+    """Report, with the objects' names, each kind of deformation that the format cannot hold.
 
     Parameters
     ----------
@@ -515,6 +517,3 @@ def report_baked(
     if shaped and not capabilities.shape_keys:
         how = Text("as its shape keys make it look") if options.use_modifiers else Text("without its shape keys")
         report.loss("baked-shape-keys", "exported {}; the file holds none", how, item=shaped)
-    if not capabilities.clips and (moving := listed([obj.name for obj in shown if dependencies([obj]).any_change])):
-        text = "exported as it looks at the current frame; the file holds no animation"
-        report.loss("baked-animation", text, item=moving)

@@ -41,6 +41,8 @@ class SceneExport:
         if self.source.collection is not None:
             self.scene.source_name = stored_fields(self.source.collection.meshferry, Scene).get("source_name", "")
         self.report = self.scene.report
+        self.chosen: list[bpy.types.Object] = []
+        """The exported objects."""
 
     def report_ranges(self, clips: Iterable[ClipSource]) -> None:
         """Report keys outside the frame ranges of imported actions."""
@@ -99,13 +101,15 @@ class ModelExport(SceneExport):
         use_hidden = self.options.use_hidden
         if self.capabilities.meshes:
             objects = select(self.context, self.source, use_hidden=use_hidden, with_empties=False, report=self.report)
+            self.chosen = objects
             is_real = self.capabilities.skeletons and self.options.use_instances
             with real_instances(self.context, objects if is_real else []) as self.copies:
                 yield from scaled(self._read_objects(objects), 0.0, 0.5)
                 report_baked(objects, self.options, self.capabilities, self.report)
                 yield from scaled(self._read_clips(), 0.5, 1.0)
         else:
-            for obj in select_armatures(self.context, self.source, use_hidden=use_hidden, report=self.report):
+            self.chosen = select_armatures(self.context, self.source, use_hidden=use_hidden, report=self.report)
+            for obj in self.chosen:
                 self._skeleton(obj)
             yield from self._read_clips()
         return self.scene

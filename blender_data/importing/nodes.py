@@ -9,6 +9,7 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
+from ...io_formats.core.messages import counted
 from ...io_formats.core.scene import Layer, Mesh, Node, Role, Skin
 from ...io_formats.geometry.normals import share_backwards
 from ...io_formats.geometry.triangles import with_polygons
@@ -122,10 +123,12 @@ class NodeBuilder:
         report = self.job.report.about(node.name)
         mesh, dropped = drop_repeated_corners(mesh)
         if dropped:
-            report.loss("repeated-corners", "{} triangles without area were left out (a corner repeated)", dropped)
+            number = counted(int(dropped), "triangle without area was", "triangles without area were")
+            report.loss("repeated-corners", "{} left out (a corner repeated)", number)
         if len(mesh.uvs) > meshes.MOST_UV_LAYERS:
-            extra = len(mesh.uvs) - meshes.MOST_UV_LAYERS
-            report.loss("uv-maps-left-out", "{} UV layers beyond Blender's 8 were left out", extra)
+            beyond = len(mesh.uvs) - meshes.MOST_UV_LAYERS
+            number = counted(beyond, "UV layer beyond Blender's 8 was", "UV layers beyond Blender's 8 were")
+            report.loss("uv-maps-left-out", "{} left out", number)
         uv_names = tuple(layer.name for layer in mesh.uvs[: meshes.MOST_UV_LAYERS])
         layers = MeshLayers(meshes.COLOR_NAME if mesh.colors else "", uv_names)
         # A single slot without a material would be useless to the user.

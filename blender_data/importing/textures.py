@@ -256,9 +256,8 @@ class TextureLoader:
         elif self._missing:
             self._report.loss(
                 "missing-texture",
-                "{} textures were not found; put them beside the file, or use File > External Data > Find Missing "
-                "Files: {}",
-                len(self._missing),
+                "{} not found; put them beside the file, or use File > External Data > Find Missing Files: {}",
+                counted(len(self._missing), "texture was", "textures were"),
                 listed(of_kind("image", list(self._missing)), _MOST_NAMED),
             )
         self._missing.clear()

@@ -168,7 +168,7 @@ class BlendSession:
         self._empty_file = empty_file
 
     def open(self, path: Path, reach: Reach | None = None) -> list[Message]:
-        """Open a .blend file, without running scripts in it; return messages about files that its reach left out.
+        """Open a .blend file, without running scripts in it; return messages about files and scenes left out.
 
         By default, the user gave no folders.
 
@@ -176,6 +176,8 @@ class BlendSession:
         ------
         FormatError
             It cannot be read or is not a .blend file.
+        ExportError
+            Only other scenes than the active one have models.
         """
         require_readable(path)
         try:
@@ -183,9 +185,10 @@ class BlendSession:
             self.call(read, filepath=str(path.absolute()), load_ui=False, use_scripts=False)
         except RuntimeError as problem:
             raise FormatError("Blender cannot open it: {}", operator_error(problem), file=str(path)) from None
-        from ...blender_data.addon_formats import outside_files
+        from ...blender_data.addon_formats import missing_data, outside_files
 
         report = Report()
+        missing_data.report_other_scenes(self.load_for_changes().context.scene, report)
         outside_files.leave_out(reach or Reach.of(path), report, is_blend=True)
         return report.messages
 

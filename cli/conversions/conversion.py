@@ -158,6 +158,8 @@ class Conversion:
                 yield opened
                 return
             parts = [replace(part, left_out=tuple(left_out)) for part in self._parts(job, source)]
+            if source.is_blend:
+                parts = [self._writer.with_missing(part, job.format) for part in parts]
         if opened.problem is not None:
             yield opened
             return
@@ -167,7 +169,7 @@ class Conversion:
             path = job.target
             if len(parts) > 1:
                 path = self.context.names.of_part(job.target, path, file_name(part.name))
-            yield from export(part, Outcome(job.sources[0], path, part.name, warnings=list(left_out)), job)
+            yield from export(part, Outcome(job.sources[0], path, part.name, warnings=list(part.left_out)), job)
 
     def _goes_back(self, job: ConversionJob) -> bool:
         """Return whether only changes are written: into a file that is never new, or one that was imported."""
@@ -184,6 +186,8 @@ class Conversion:
 
         scene = self._session.load_for_changes().context.scene
         collection = imported_from(scene, outcome.target, self.settings.collections)
+        part = self._writer.with_missing(BlendPart(collection), target)
+        outcome.report(part.left_out, strict=self.settings.strict)
         plan = finish(plan_patch(collection, self.context.projects))
         outcome.collection = collection.name
         outcome.report([*plan.notes(), *plan.messages], strict=self.settings.strict)

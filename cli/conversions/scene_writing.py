@@ -24,7 +24,7 @@ from ...io_formats.disk.file_sets import beside, companions_of, write_outputs
 from ...io_formats.registry import by_name
 from . import blender_exchange
 from .blend_files import BlendPart
-from .blender_formats import BLEND_FILE, BlenderFormat
+from .blender_formats import BLEND_FILE, AnyFormat, BlenderFormat
 from .convert_plan import ConversionJob, Outcome
 from .settings import EMBEDDED, ConversionContext, text_of_copy
 
@@ -254,13 +254,26 @@ class OutputWriter:
             playing = addon_export.playing_clips(chosen)
             together = [clip for clip in scene.clips if clip.name in playing]
             scene.clips = together[:1] + [clip for clip in scene.clips if clip not in together]
-        lost: list[Message] = [*part.left_out, *losses(scene, can), *lost_objects(chosen, can)]
-        lost += lost_by_exporter(scene, target)
+        lost: list[Message] = [*part.left_out, *losses(scene if can.clips else replace(scene, clips=[]), can)]
+        lost += [*lost_objects(chosen, can), *lost_by_exporter(scene, target)]
+        lost += lost_movement(chosen, ExportOptions.of(self._settings.export_options), target, len(scene.clips))
         unseen = dict.fromkeys([*left_out, *addon_export.disabled_in_instances(chosen)])
         hidden = [obj for obj in unseen if not addon_export.belongs_to_another(obj)]
         if hidden:
             lost.append(hidden_objects(hidden))
         return chosen, lost, scene
+
+    def with_missing(self, part: BlendPart, target: AnyFormat) -> BlendPart:
+        """Return a part of the open .blend file with messages about what Blender did not load or evaluate of it."""
+        from ...blender_data.addon_formats import addon_export, missing_data
+
+        use_hidden = ExportOptions.of(self._settings.export_options).use_hidden
+        context = self._session.load_for_changes().context
+        chosen, left_out = addon_export.chosen_objects(context, part.collection, use_hidden=use_hidden)
+        objects = [*chosen, *filter(addon_export.belongs_to_another, left_out)]
+        report = Report(list(part.left_out))
+        missing_data.report_missing(objects, report, with_materials=target.capabilities.materials)
+        return replace(part, left_out=tuple(report.messages))
 
     def _inventory(self, part: BlendPart, options: ExportOptions) -> tuple[list[Any], list[Any], Scene]:
         """Return the objects to write, the others, and the inventory of a part."""
@@ -275,6 +288,7 @@ class OutputWriter:
     def report_losses(self, part: BlendPart, scene: Scene, options: ExportOptions, target: Format) -> None:
         """Report losses that concern objects or data which the export did not read."""
         can = target.capabilities
+        scene.warnings += part.left_out
         if not can.meshes:
             return  # a format of animations or bones obviously has no other data
         _, _, whole = self._inventory(part, options)
@@ -289,19 +303,17 @@ class OutputWriter:
                     joint_weights=node.mesh.joint_weights,
                     shape_keys=node.mesh.shape_keys,
                 )
-        if options.clips == "NONE":
-            whole.clips = []
+        whole.clips = []  # the export reported the movement
         if can.vertex_clips and any(clip.vertices for clip in scene.clips):
             # The bones' deformation is exported as vertex animation, so missing bones are a note, not a loss.
             without_bones = replace(
                 BLEND_FILE.capabilities,
                 skeletons=can.skeletons,
                 influences=ANY_NUMBER if can.influences else 0,
-                joint_clips=can.joint_clips,
             )
-            baked = losses(Scene("", whole.nodes, whole.skeletons, whole.clips), without_bones)
+            baked = losses(Scene("", whole.nodes, whole.skeletons), without_bones)
             scene.warnings += [replace(message, kind=Kind.NOTE) for message in distinct(baked)]
-        scene.warnings += [text for text in (*part.left_out, *losses(whole, can)) if text not in scene.warnings]
+        scene.warnings += [text for text in losses(whole, can) if text not in scene.warnings]
 
     def write_objects(
         self, objects: list[Any], clips: list[str], outcome: Outcome, job: ConversionJob, target: BlenderFormat
@@ -479,6 +491,21 @@ def _report_changed_names(scene: Scene, target: BlenderFormat, report: Report) -
     if changed:
         get = counted(len(changed), "name gets", "names get")
         report.change("name-with-replaced-characters", "{} _ for {}: {}", get, target.replaced_label, listed(changed))
+
+
+def lost_movement(objects: list[Any], options: ExportOptions, target: BlenderFormat, clips: int) -> list[Message]:
+    """Return messages about movement that Blender's exporter does not write."""
+    from ...blender_data.exporting import left_out
+
+    report, can = Report(), target.capabilities
+    # These exporters sample the whole scene for a single animation, which has all movement then.
+    is_sampled = (can.joins_clips and clips > 0) or (bool(target.every_action) and clips == 1)
+    if not can.clips:
+        left_out.report_left_out(objects, options, can, report)
+    else:
+        left_out.report_metaballs(objects, report)
+        left_out.report_without_action([] if is_sampled else objects, report)
+    return report.messages
 
 
 def lost_objects(objects: list[Any], can: Capabilities) -> list[Message]:

@@ -164,6 +164,10 @@ def test_what_moves_is_exported_as_it_looks_and_said() -> None:
     obj.shape_key_clear()
 
     obj.keyframe_insert("location", frame=1)
+    assert not exported(obj).said
+    obj.keyframe_insert("location", frame=1)
+    obj.location.x = 2
+    obj.keyframe_insert("location", frame=2)
     (said,) = exported(obj).said
     assert said == "'legs': exported as it looks at the current frame; the file holds no animation"
 

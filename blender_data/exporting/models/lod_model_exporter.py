@@ -146,6 +146,7 @@ class LodModelExport(SceneExport):
             There is nothing to export, or an object has zero scale.
         """
         found = find_models(self.context, self.source, self.options, self.report)
+        self.chosen = [model.finest for model in found]
         parts = list(dict.fromkeys(obj for model in found for obj in model.parts()))
         enabled = set(enabled_objects(self.context.view_layer.layer_collection))
         unseen = [obj for obj in parts if obj not in enabled]

@@ -22,7 +22,6 @@ from ....io_formats.core.placement import (
 )
 from ....io_formats.core.scene import Scene
 from ... import names, scene_state
-from ...animated_blocks import dependencies
 from ...armature_modifiers import MESHABLE
 from ...export_options import ExportRequest
 from ...steps import Step, Steps
@@ -32,7 +31,7 @@ from ..object_selection import is_hidden_node, is_of_body, parents_first, select
 from ..reading.mesh_reading import shows_surface
 from ..reading.rest_meshes import RestMeshes
 from ..reading.shading_reading import read_shadings
-from .object_transforms import ObjectPlaces, is_animated
+from .object_transforms import ObjectPlaces
 from .placement_models import Instance, PlacedModels, instances_of
 from .placement_objects import report_changed_materials
 
@@ -96,7 +95,7 @@ class PlacementExport(SceneExport):
                 self._add_parts(part)
         else:
             self.leave_out_instances(self.parts[0].objects)
-        objects = list(dict.fromkeys(obj for part in self.parts for obj in part.objects))
+        objects = self.chosen = list(dict.fromkeys(obj for part in self.parts for obj in part.objects))
         with scene_state.evaluated(self.context, objects):
             yield from self._read(objects)
         self._report_left_out(objects)
@@ -163,16 +162,7 @@ class PlacementExport(SceneExport):
     # -- messages ------------------------------------------------------------------------------
 
     def _report_left_out(self, objects: Sequence[bpy.types.Object]) -> None:
-        """Report animation of the objects and their parent bones, which no file of the export can store."""
-        moving = [obj for obj in objects if obj.type != "ARMATURE" and dependencies([obj]).any_change]
-        rigs = {obj for obj in objects if obj.type == "ARMATURE" and dependencies([obj]).any_change}
-        still = [obj for obj in moving if is_animated(obj) or obj.parent not in rigs]
-        if still:
-            text = "exported as it looks at the current frame; the file holds no animation"
-            self.report.loss("baked-animation", text, item=listed([obj.name for obj in still]))
-        if rigs:
-            text = "its animation is not in the file; export it with File > Export to an animation file"
-            self.report.loss("armature-animation-left-out", text, item=listed(sorted(obj.name for obj in rigs)))
+        """Report parent bones, which no file of the export can store."""
         on_bones = [obj.name for obj in objects if obj.parent is not None and obj.parent_type == "BONE"]
         if on_bones:
             text = "its parent bone is not carried over; it stands where the bone rests"

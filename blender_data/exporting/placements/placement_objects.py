@@ -396,7 +396,7 @@ class PlacedObjects:
         """Report changes of objects that are only part of a node: an instance of a cluster, or a coarser level."""
         parts = [obj for obj in self.own if obj not in self._index and obj.parent_type != "BONE"]
         moved = [obj.name for obj in parts if obj.type != "ARMATURE" and import_marks.is_moved(obj)]
-        text = "{} that are only a part of a node not written: {}"
+        text = "{} not written, being a part of a node or without an id in the file: {}"
         self.report.loss_of("part-not-written", text, moved, most=_MOST_NAMES)
         below = Counter(obj.parent.meshferry.node_key for obj in parts if obj.parent in self._index)
         wrong = [

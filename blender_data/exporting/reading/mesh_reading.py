@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ....io_formats.core.capabilities import Capabilities
-from ....io_formats.core.messages import Report, Text, joined, listed, of_kind
+from ....io_formats.core.messages import Report, Text, counted, joined, listed, of_kind
 from ....io_formats.core.scene import AnyArray, Layer, Mesh, ShapeKey
 from ....io_formats.encodings.quantization import linear_to_srgb, to_unorm
 from ....io_formats.geometry.normals import share_backwards
@@ -161,8 +161,8 @@ class MeshReader:
         beyond = int(np.count_nonzero((index > last) | (index < 0)))
         report = self.report.about(obj.name) if self.can.materials else Report()
         if beyond:
-            text = "{} faces point beyond its material slots and take the last one, as Blender shows them"
-            report.change("missing-material-slot", text, beyond)
+            text = "{} beyond its material slots, so that the last one is used, as Blender shows"
+            report.change("missing-material-slot", text, counted(int(beyond), "face points", "faces point"))
             np.clip(index, 0, last, out=index)
         materials = material_reading.material_names(found, self.name_of_material)
         used = set(np.unique(index).tolist())

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...core.errors import FormatError, UnsupportedFormatError
 from ...core.format import OutputFile
-from ...core.messages import Message, Report, Text
+from ...core.messages import Message, Report, Text, counted
 from ..asset.codec import Asset, asset_inflater, contents_of, of_mesh, read_within
 from ..asset.codec import write as write_asset
 from ..models.llsd import MOST_VALUES, Allowance, RawString, as_integer, encoded, sorted_map
@@ -64,7 +64,7 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> Bundle:
     bundle = Bundle({**values, MESHES: None})
     report = Report(bundle.warnings)
     if end < len(data):
-        report.loss("bytes-after-end", "{:,} bytes after the end are ignored", len(data) - end)
+        report.loss("bytes-after-end", "{} after the end ignored", counted(len(data) - end, "byte"))
     inflating = asset_inflater(len(data), inflated_limit)
     for number, asset in enumerate(_assets(values), 1):
         if not isinstance(asset, RawString | str):

@@ -90,7 +90,7 @@ def _records(data: bytes, count: int, report: Report) -> tuple[Bytes, Bytes | No
 
 def _report_left_over(count: int, report: Report) -> None:
     if count > 0:
-        report.loss("bytes-after-weights", "{:,} bytes are left over after the weights", count)
+        report.loss("bytes-after-weights", "{} left over after the weights", counted(count, "byte is", "bytes are"))
 
 
 def encode_weights(joints: Bytes, weights: Integers, influences: Bytes) -> bytes:

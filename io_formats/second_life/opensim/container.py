@@ -23,7 +23,7 @@ from typing import BinaryIO, Self, TypeAlias, cast
 from xml.etree.ElementTree import Element
 
 from ...core.errors import FormatError, refusal
-from ...core.messages import Report, Text
+from ...core.messages import Report, Text, counted
 from ...encodings.xml_files import parse_xml
 
 Opener: TypeAlias = Callable[[], BinaryIO]
@@ -224,7 +224,7 @@ class _Forward:
         while self._piece(_BLOCK):
             pass
         if isinstance(self._stream, _Inflated) and self._stream.rest:
-            self._report.note("bytes-after-end", "{} bytes after the gzip stream are ignored", self._stream.rest)
+            self._report.note("bytes-after-end", "{} after the gzip stream ignored", counted(self._stream.rest, "byte"))
 
     def _pieces(self, size: int) -> Iterator[bytes]:
         """Yield the next bytes in pieces, since a single read would allocate all that a header claims."""

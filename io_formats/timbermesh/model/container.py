@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from ...core.errors import FormatError
-from ...core.messages import Report
+from ...core.messages import Report, counted
 
 DEFAULT_INFLATED_LIMIT = 64 * 1024 * 1024
 DEFAULT_INFLATED_RATIO = 64
@@ -76,7 +76,7 @@ def unpack(data: bytes, inflated_limit: int | None = None) -> Unpacked:
         content, rest = _inflate(data, 0, 31, limit)
         unpacked = Unpacked(content)
         if rest:
-            unpacked.report.loss("bytes-after-end", "{} bytes after the gzip stream are ignored", rest)
+            unpacked.report.loss("bytes-after-end", "{} after the gzip stream ignored", counted(rest, "byte"))
         return unpacked
     if data[:1] and data[:1] in FIRST_TAGS:
         unpacked = Unpacked(data)
@@ -106,7 +106,7 @@ def _unpack_zlib(data: bytes, limit: int) -> Unpacked:
             unpacked.report.change("wrong-checksum", text)
     if rest not in (0, 4):
         ignored = rest - 4 if rest > 4 else rest
-        unpacked.report.loss("bytes-after-end", "{} bytes after the stream are ignored", ignored)
+        unpacked.report.loss("bytes-after-end", "{} after the stream ignored", counted(ignored, "byte"))
     return unpacked
 
 

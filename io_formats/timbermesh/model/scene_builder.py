@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 import numpy.typing as npt
 
-from ...core.messages import Named, Report, Text
+from ...core.messages import Named, Report, Text, counted
 from ...core.scene import Clip, Layer, Mesh, Node, Scene, TransformTrack, VertexTrack
 from ...encodings.quantization import from_unorm, srgb_to_linear, to_unorm
 from ...geometry import normals as normal_repair
@@ -105,8 +105,9 @@ class _NodeBuilder:
             return None
         finite = np.asarray(np.isfinite(positions).all(axis=1))
         if not finite.all():
-            template = "{} vertices have NaN or infinite coordinates; moved to the origin"
-            self.report.change("nan-coordinates", template, np.count_nonzero(~finite))
+            template = "{} NaN or infinite coordinates; moved to the origin"
+            number = counted(int(np.count_nonzero(~finite)), "vertex has", "vertices have")
+            self.report.change("nan-coordinates", template, number)
             positions = np.where(finite[:, None], positions, np.float32(0))
         corner_point, material_index, materials = self.triangles(count)
         points = FILE_TO_BLENDER.vectors(positions)
@@ -177,9 +178,8 @@ class _NodeBuilder:
             return None
         mended, count = normal_repair.repair(FILE_TO_BLENDER.vectors(values), mesh.points, mesh.corner_point)
         if count:
-            self.report.change(
-                "normals-without-direction", "{} normals were zero, NaN or infinite; computed from the faces", count
-            )
+            text = "{} zero, NaN or infinite; computed from the faces"
+            self.report.change("normals-without-direction", text, counted(int(count), "normal was", "normals were"))
         return Layer("normal", mended)
 
     def colors(self, colors: FloatArray) -> Layer:
@@ -282,8 +282,10 @@ class _ClipBuilder:
             template = "animation '{}' holds NaN or infinite values; replaced by the rest pose"
             report.change("nan-animation", template, Named("animation", animation.name))
         if odd and present[:, 1].all():
-            template = "animation '{}' has {} rotations that are not unit quaternions; normalised"
-            report.change("not-unit-rotation", template, Named("animation", animation.name), odd)
+            template = "animation '{}' has {} not of unit length; normalised"
+            report.change(
+                "not-unit-rotation", template, Named("animation", animation.name), counted(int(odd), "rotation")
+            )
         return TransformTrack(index, translation, continuous_rotations(rotation), scale)
 
     def vertex_track(self, index: int, animation: codec.VertexAnimation, report: Report) -> VertexTrack | None:

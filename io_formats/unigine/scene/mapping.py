@@ -217,7 +217,8 @@ class PlacementBuilder:
             content = self._content(node, geometries)
             placed = PlacedNode(node.name or node.kind, node.parent, node.matrix, content)
             placed.is_hidden, placed.kind = not node.is_enabled, node.kind
-            placed.key = node.identifier if uses[node.identifier] == 1 and not is_product else ""
+            is_known = node.parent < 0 or bool(part.nodes[node.parent].key)
+            placed.key = node.identifier if is_known and uses[node.identifier] == 1 and not is_product else ""
             if isinstance(content, ModelUse):
                 placed.instances = node.instances
                 coarser += self._coarser(placed, content)

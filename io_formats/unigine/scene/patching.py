@@ -24,6 +24,8 @@ Span = tuple[int, int]
 """Start and end of a range of bytes."""
 
 _TAG = re.compile(rb"<[^>\"']*(?:(?:\"[^\"]*\"|'[^']*')[^>\"']*)*>")
+_WITHOUT_ID = "node without id"
+"""Stands for a node without an id, or below one: it belongs to the content of the node above."""
 _LEFT_OUT = {"properties", "joint"}
 """Elements that are left out of copies of a node."""
 
@@ -48,7 +50,7 @@ class NodeSpan:
     surfaces: list[Span] = field(default_factory=list)
     """Spans of the start tags of the node's surfaces."""
     identified: list[Span] = field(default_factory=list)
-    """Spans of the start tags of elements with an ``id`` inside the node, except nodes and their content."""
+    """Spans of the start tags of elements with an ``id`` inside the node, except child nodes and their content."""
     inner: list[str] = field(default_factory=list)
     """Identifiers of nodes that are nested in other elements of this node, where the reader ignores them."""
     left_out: list[Span] = field(default_factory=list)
@@ -67,7 +69,7 @@ class SceneSpans:
     """Byte positions of all nodes of a file."""
 
     nodes: dict[str, NodeSpan] = field(default_factory=dict)
-    """Nodes by identifier, in the order of the file."""
+    """Nodes by identifier, in the order of the file, without those that have none or are below such a node."""
     container: NodeSpan | None = None
     """The element that contains the nodes without a parent; None if the root element itself is the only node."""
     identifiers: set[str] = field(default_factory=set)
@@ -80,7 +82,7 @@ def find_spans(data: bytes) -> SceneSpans:
     Raises
     ------
     FormatError
-        The file is not well-formed UTF-8, or the ids of its nodes are missing or not unique.
+        The file is not well-formed UTF-8, or ids of its nodes are not unique.
     """
     try:
         data.decode("utf-8")
@@ -116,22 +118,26 @@ class _Finder:
         above = path[-1] if path else None
         entry: NodeSpan | str | tuple[str, int] = name
         is_inner = isinstance(above, NodeSpan)
-        if name == "node" and (is_inner or not path or len(path) == 1):
-            entry = self._node(start, attributes)
+        identifier = attributes.get("id", "")
+        is_node = name == "node" and (is_inner or len(path) < 2 or above == _WITHOUT_ID)
+        if is_node and (not identifier or above == _WITHOUT_ID):
+            entry = _WITHOUT_ID
+        elif is_node:
+            entry = self._node(start, identifier)
         elif self._is_container(name):
             entry = self.found.container = self._span("", None, start)
-        elif self.open:
+        if self.open and not isinstance(entry, NodeSpan):
             node = self.open[-1]
             if name in _LEFT_OUT or (is_inner and name == "transform"):
                 entry = (name, start)
             elif is_inner and name == "surface":
                 node.surfaces.append((start, self._tag_end(start)))
-            if "id" in attributes:
+            if identifier:
                 node.identified.append((start, self._tag_end(start)))
-                if name == "node":
-                    node.inner.append(attributes.get("name") or attributes["id"])
-        if "id" in attributes:
-            self.found.identifiers.add(attributes["id"])
+                if name == "node" and not is_node:
+                    node.inner.append(attributes.get("name") or identifier)
+        if identifier:
+            self.found.identifiers.add(identifier)
         path.append(entry)
 
     def _end(self, name: str) -> None:
@@ -163,10 +169,9 @@ class _Finder:
             return name == "nodes"
         return len(self.path) == 1 and name in {"editor", "nodes"} and self.found.container is None
 
-    def _node(self, start: int, attributes: dict[str, str]) -> NodeSpan:
-        identifier = attributes.get("id", "")
-        if not identifier or identifier in self.found.nodes:
-            raise FormatError("The file cannot be changed: the ids of its nodes are missing or not unique")
+    def _node(self, start: int, identifier: str) -> NodeSpan:
+        if identifier in self.found.nodes:
+            raise FormatError("The file cannot be changed: the ids of its nodes are not unique")
         node = self._span(identifier, self.open[-1].identifier if self.open else "", start)
         self.found.nodes[identifier] = node
         self.open.append(node)

@@ -492,7 +492,7 @@ def test_bytes_after_the_archive_are_reported() -> None:
     for rest in (b"\0", b"\x1f", b"bytes" * 50_000):
         document = codec.read(data + rest)
         assert (names_of(document), codes(document)) == ([["Shed"]], ["bytes-after-end"])
-        assert f"{len(rest)} bytes after" in document.warnings[0]
+        assert f"{len(rest):,} byte{'s' * (len(rest) > 1)} after" in document.warnings[0]
     pieces = made.opensim_tar(("objects/a.xml", made.linkset(made.part("Shed"))))
     data = b"".join(gzip.compress(pieces[start : start + 99]) for start in range(0, len(pieces), 99))
     assert codes(codec.read(data)) == ["control-file-missing"]

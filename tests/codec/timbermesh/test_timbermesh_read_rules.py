@@ -402,7 +402,7 @@ def test_mesh_without_triangles() -> None:
         ([node_animation(framerate=-24.0)], "frame rate of -24; left out"),
         ([node_animation(), node_animation(5)], "a second animation 'Default' is left out"),
         ([node_animation(present=np.array([[True, False, True]] * 3))], "without position, rotation or scale"),
-        ([node_animation(rotations=np.full((3, 4), 0.1, np.float32))], "3 rotations that are not unit quaternions"),
+        ([node_animation(rotations=np.full((3, 4), 0.1, np.float32))], "3 rotations not of unit length"),
         (
             [node_animation(scales=np.array([[1, 1, 1], [NAN, 1, 1], [1, 1, 1]], np.float32))],
             "holds NaN or infinite values; replaced by the rest pose",

@@ -49,6 +49,17 @@ SCENE = b"""<?xml version="1.0" encoding="utf-8"?>
 """
 INNER = SCENE.replace(b'name="bulb">', b'name="bulb"><body><node id="66" name="in"><node id="67"/></node></body>')
 
+FORCE = b"""<node type="PhysicalForce" name="force">
+\t\t\t\t<transform>1 0 0 0.0 0 1 0 0.0 0 0 1 0.0 0 0 4 1.0</transform>
+\t\t\t\t<surface name="none"/>
+\t\t\t\t<node type="NodeDummy" id="50" name="below"/>
+\t\t\t</node>
+\t\t\t<node type="ParticlesFieldSpacer" id="" name="field"/>"""
+WITHOUT_IDS = SCENE.replace(b'name="group"/>', b'name="group">\n\t\t\t' + FORCE + b"\n\t\t</node>").replace(
+    b"\t</node>\n</nodes>", b'\t</node>\n\t<node name="alone"><node id="60"/></node>\n</nodes>'
+)
+"""Particle systems have such children."""
+
 
 def part_of(data: bytes) -> tuple[Scene, PlacementPart]:
     scene = UNIGINE_SCENE.to_scene(UNIGINE_SCENE.read(data), "scene")
@@ -215,6 +226,36 @@ def test_new_parent_moves_lines_with_their_indent() -> None:
     assert "<body_0>7</body_0>" in inner, "a moved node keeps all that it has"
 
 
+def rename_parent(by_key: dict[str, PlacedObject], _objects: object) -> None:
+    by_key["40"].name, by_key["40"].is_hidden = "particles", True
+    moved(by_key["40"], 1, 2, 3)
+
+
+def copy_parent(by_key: dict[str, PlacedObject], objects: list[PlacedObject]) -> None:
+    objects.append(copy.deepcopy(by_key["40"]))
+
+
+@pytest.mark.parametrize(
+    ("change", "count"),
+    [
+        (move, 1),
+        (give_parent, 1),
+        (add_copy, 1),
+        (remove("30"), 1),
+        (rename_parent, 1),
+        (copy_parent, 2),
+        (remove("40"), 0),
+    ],
+)
+def test_nodes_without_ids_stay_as_they_are(change: Callable[..., None], count: int) -> None:
+    """They belong to the node above, with the nodes below them; a copy has new ids."""
+    assert [node.key for node in part_of(WITHOUT_IDS)[1].nodes] == ["10", "20", "30", "40", *[""] * 5]
+    data = after(change, WITHOUT_IDS)
+    assert data.count(FORCE) == min(count, 1) and data.count(b'"PhysicalForce"') == count
+    assert b'\t<node name="alone"><node id="60"/></node>\n' in data
+    assert len(set(found := re.findall(rb' id="(\d+)"', data))) == len(found)
+
+
 def test_children_of_removed_node_keep_their_world_matrix() -> None:
     old, new = unigine_nodes.read_nodes(SCENE), unigine_nodes.read_nodes(after(remove("20")))
     assert set(new) == {"10", "30", "40"} and new["30"].parent == "10"
@@ -245,7 +286,7 @@ def test_removed_nodes_in_use_are_named() -> None:
     ("data", "edit", "text"),
     [
         (SCENE.replace(b'id="30"', b'id="20"'), NodeEdit("10", "", name="x"), "not unique"),
-        (SCENE.replace(b'id="30"', b""), NodeEdit("10", "", name="x"), "missing"),
+        (WITHOUT_IDS, NodeEdit("50", "below", name="x"), "no node with the id '50'"),
         (SCENE.decode().encode("utf-16"), NodeEdit("10", "", name="x"), "UTF-8"),
         (SCENE, NodeEdit("99", "", name="x"), "no node with the id '99'"),
         (SCENE, NodeEdit("20", "", is_removed=True), "'30' would be removed"),

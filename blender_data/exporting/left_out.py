@@ -1,0 +1,226 @@
+"""Movement of objects, and the part of it that a file does not hold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from types import FunctionType
+from typing import Any
+
+import bpy
+
+from ...io_formats.core.capabilities import Capabilities
+from ...io_formats.core.messages import Report, Text, listed
+from ..animated_blocks import action_curves, action_holders, dependencies, influences
+from ..animation.pose_curves import varies
+from ..armature_modifiers import MESHABLE, armature_of
+from ..export_options import ExportOptions
+from .object_selection import shown_by
+from .real_instances import shows_skinned
+
+Objects = Sequence[bpy.types.Object]
+
+
+Movement = Enum("Movement", ("TRANSFORM", "SHAPE", "BONES"))
+"""A kind of movement: shape keys, modifiers and simulations change the shape; an armature poses its bones, and thereby
+the meshes that it deforms."""
+_TRANSFORMS = ("location", "rotation", "scale", "delta_")
+"""Beginnings of the data paths of an object's transform."""
+_OF_TIME = re.compile(r"frame|depsgraph|bpy|noise|time")
+"""Matches names in expressions of drivers whose value changes with time."""
+_NOT_OF_KIND = {"AUTO": (), "NODE": (Movement.SHAPE, Movement.BONES), "VERTEX": (Movement.TRANSFORM,)}
+"""Movement that is left out, by the value of the option ``animation_kind``."""
+_ALONG_PATH = "eval_time"
+"""Property of a curve that moves what follows it."""
+_FRAME = ("frame_current", "frame_float", "frame_subframe")
+"""Beginnings of the properties of a scene that change with time."""
+
+
+class Movements:
+    """Finds how objects move; results are stored for the duration of one export."""
+
+    def __init__(self) -> None:
+        self._changing: dict[bpy.types.ID, bool] = {}
+        self._of: dict[bpy.types.Object, set[Movement]] = {}
+
+    def of(self, obj: bpy.types.Object) -> set[Movement]:
+        """Return how an object moves, including its armature and the objects that it shows as instances."""
+        line = [obj]
+        while line[-1].parent is not None and line[-1].parent not in self._of:
+            line.append(line[-1].parent)
+        for each in reversed(line):
+            if each not in self._of:
+                self._find(each, self._of.setdefault(each, set()))
+        return self._of[obj]
+
+    def _find(self, obj: bpy.types.Object, found: set[Movement]) -> None:
+        """Add how an object moves; that of its parents is known."""
+        moving = (self.moves_alone(obj) or self._follows(obj), self.deforms(obj), self._poses(obj))
+        found |= {kind for kind, is_there in zip(Movement, moving, strict=True) if is_there}
+        rig = armature_of(obj)
+        shown = list(obj.children) if obj.instance_type in {"VERTS", "FACES"} else shown_by([obj])
+        for other in [*shown, rig] if rig is not None else shown:
+            found |= self.of(other)
+
+    def changes(self, block: bpy.types.ID | None) -> bool:
+        """Return whether anything about a data block, or about those that it depends on, changes with time."""
+        if block is not None and block not in self._changing:
+            found = dependencies([block])
+            self._changing[block] = found.moves_by_itself or any(map(_played_paths, found.animated))
+        return block is not None and self._changing[block]
+
+    def paths(self, block: bpy.types.ID) -> Iterator[str]:
+        """Yield the data paths of a block that its animation changes."""
+        yield from (played := _played_paths(block))
+        for curve in block.animation_data.drivers if block.animation_data is not None else ():
+            for target in _targets(curve.driver):
+                if target.data_path in played if target.id == block else self.changes(target.id):
+                    yield curve.data_path
+
+    def moves_alone(self, obj: bpy.types.Object) -> bool:
+        """Return whether the transform of an object changes by its own animation, constraints or physics."""
+        is_simulated = obj.rigid_body is not None and obj.rigid_body.type == "ACTIVE"
+        is_animated = any(path.startswith((*_TRANSFORMS, "constraints[")) for path in self.paths(obj))
+        return is_simulated or is_animated or self._is_constrained(obj, obj)
+
+    def _follows(self, obj: bpy.types.Object) -> bool:
+        parent, kind = obj.parent, obj.parent_type
+        if parent is None:
+            return False
+        above = self.of(parent)
+        is_on_path = parent.type == "CURVE" and parent.data.use_path and _ALONG_PATH in self.paths(parent.data)
+        is_on_part = (
+            Movement.BONES in above if kind == "BONE" else kind.startswith("VERTEX") and Movement.SHAPE in above
+        )
+        return is_on_path or is_on_part or Movement.TRANSFORM in above
+
+    def _poses(self, rig: bpy.types.Object) -> bool:
+        """Return whether bones of an armature move."""
+        is_animated = any(path.startswith("pose.") for path in self.paths(rig))
+        bones = rig.pose.bones if rig.pose is not None else ()
+        return is_animated or any(self._is_constrained(bone, rig) for bone in bones)
+
+    def _is_constrained(self, owner: Any, obj: bpy.types.Object) -> bool:
+        """Return whether constraints of an object or bone follow something else that changes."""
+        return any(self._acts(constraint, obj) for constraint in owner.constraints if not constraint.mute)
+
+    def deforms(self, obj: bpy.types.Object) -> bool:
+        """Return whether shape keys, the data or modifiers other than armatures change an object's surface."""
+        if obj.type not in MESHABLE:
+            return False
+        keys, lattice = getattr(obj.data, "shape_keys", None), obj.parent if obj.parent_type == "LATTICE" else None
+        if any(path != _ALONG_PATH for path in self.paths(obj.data)) or self.changes(keys) or self.changes(lattice):
+            return True
+        shown = [modifier for modifier in obj.modifiers if modifier.show_viewport and modifier.type != "ARMATURE"]
+        has_paths = bool(shown) and any(path.startswith('modifiers["') for path in self.paths(obj))
+        return has_paths or any(self._acts(modifier, obj) for modifier in shown)
+
+    def _acts(self, owner: Any, obj: bpy.types.Object) -> bool:
+        """Return whether a modifier or constraint of an object changes something with time."""
+        is_moving, blocks = influences(owner)
+        return is_moving or any(self.changes(block) for block in blocks if block not in (None, obj))
+
+
+def _played_paths(block: bpy.types.ID) -> set[str]:
+    """Return the data paths that actions, strips and drivers of time change."""
+    data = block.animation_data
+    if data is None:
+        return set()
+    is_off = [strip for track in data.nla_tracks for strip in track.strips if track.mute or not data.use_nla]
+    curves = [curve for curve in data.drivers if curve.driver.is_valid and _is_of_time(curve.driver)]
+    for holder in action_holders(block):
+        if holder not in is_off and not getattr(holder, "mute", False):
+            keyed = action_curves(holder.action, holder.action_slot)
+            curves += [curve for curve in keyed if len(curve.modifiers) or varies(curve)]
+    return {curve.data_path for curve in curves if not curve.mute}
+
+
+def _is_of_time(driver: bpy.types.Driver) -> bool:
+    """Return whether the value of a driver may change with time although nothing else does."""
+    own, text = bpy.app.driver_namespace, driver.expression if driver.type == "SCRIPTED" else ""
+    used = set(re.findall(r"[^\W\d]\w*", text)) - {variable.name for variable in driver.variables}
+    is_of_time = any(_OF_TIME.search(name) or isinstance(own.get(name), FunctionType) for name in used)
+    return is_of_time or any(target.data_path.startswith(_FRAME) for target in _targets(driver))
+
+
+def _targets(driver: bpy.types.Driver) -> list[bpy.types.DriverTarget]:
+    return [target for variable in driver.variables for target in variable.targets]
+
+
+def report_left_out(
+    objects: Objects, options: ExportOptions, can: Capabilities, report: Report, *, has_clips: bool = False
+) -> None:
+    """Report what moves among objects and is not in a file of these capabilities, and metaballs in instances.
+
+    Parameters
+    ----------
+    has_clips:
+        Whether the export found an animation.
+    """
+    if not can.meshes:
+        return  # the animation of armatures is exported, or they are at rest
+    if options.use_instances and not can.placement:
+        report_metaballs([obj for obj in objects if not (can.skeletons and shows_skinned(obj))], report)
+    movements = Movements()
+    is_playing = has_clips or options.clips not in {"ACTIONS", "NLA"}
+    sampled = (can.node_clips and is_playing, can.vertex_clips and is_playing)
+    holds = (*sampled, can.joint_clips or sampled[1])
+    held = {kind for kind, is_held in zip(Movement, holds, strict=True) if is_held}
+    refused = set(_NOT_OF_KIND[options.animation_kind]) if can.node_clips and can.vertex_clips else set()
+    refused = held & (set(Movement) if options.clips == "NONE" else refused)
+    moving = {obj: movements.of(obj) for obj in objects}
+    rigs = {_rig_of(obj) for obj, kinds in moving.items() if Movement.BONES in kinds - held} - {None}
+    if can.skeletons and rigs:
+        text = "its animation is not in the file; export it with File > Export to an animation file"
+        report.loss("armature-animation-left-out", text, item=listed(sorted(rig.name for rig in rigs)))
+        held.add(Movement.BONES)
+    still = [obj for obj, kinds in moving.items() if kinds - held]
+    if still:
+        is_of_bones = can.clips and not can.node_clips
+        what = Text("only the animation of bones") if is_of_bones else Text("no animation")
+        text = "exported as it looks at the current frame; the file holds {}"
+        report.loss("baked-animation", text, what, item=listed([obj.name for obj in still]))
+    chosen = [obj.name for obj, kinds in moving.items() if obj not in still and kinds & refused]
+    if chosen:
+        text = "its animation is not in the file, as the options choose"
+        report.note("animation-left-out-as-chosen", text, item=listed(chosen))
+
+
+def _rig_of(obj: bpy.types.Object) -> bpy.types.Object | None:
+    return obj if obj.type == "ARMATURE" else armature_of(obj)
+
+
+def report_metaballs(objects: Objects, report: Report) -> None:
+    """Report metaballs in the collections that objects show as instances, which Blender does not evaluate there."""
+    balls = sorted(obj.name for obj in shown_by(objects) if obj.type == "META")
+    text = "{} in collection instances left out, which Blender does not list; make the instances real: {}"
+    report.loss_of("instanced-metaballs", text, balls, "metaball")
+
+
+def report_without_action(objects: Objects, report: Report) -> None:
+    """Report objects of which anything moves by other means than an action of its own.
+
+    Most of Blender's exporters write only actions. They apply modifiers.
+    """
+    movements, exported = Movements(), set(objects)
+    lost = [obj.name for obj in objects if _moves_otherwise(obj, exported, movements)]
+    text = "{} moved by drivers, constraints, modifiers or simulations, not carried over as animation: {}"
+    report.loss_of("movement-without-action", text, lost)
+
+
+def _moves_otherwise(obj: bpy.types.Object, exported: set[bpy.types.Object], movements: Movements) -> bool:
+    above, keys = obj.parent, getattr(obj.data, "shape_keys", None)
+    return (
+        (movements.moves_alone(obj) and not _has_action(obj, _TRANSFORMS))
+        or (above is not None and above not in exported and Movement.TRANSFORM in movements.of(above))
+        or (obj.type == "ARMATURE" and Movement.BONES in movements.of(obj) and not _has_action(obj, ("pose.",)))
+        or (movements.deforms(obj) and not _has_action(keys, ("key_blocks", "eval_time")))
+    )
+
+
+def _has_action(block: bpy.types.ID | None, beginnings: tuple[str, ...]) -> bool:
+    """Return whether an action of a data block has curves whose data paths begin so."""
+    held = action_holders(block) if block is not None else []
+    curves = [curve for holder in held for curve in action_curves(holder.action, holder.action_slot)]
+    return any(curve.data_path.startswith(beginnings) for curve in curves)
