@@ -23,6 +23,8 @@ from .settings import ConversionContext
 if TYPE_CHECKING:
     from ...io_formats.core.scene import Scene
 
+_UNTURNED = 1e-3
+"""Tolerance for the elements of a rotation up to which an avatar faces +X."""
 _CARRIED = frozenset({"EMPTY", "ARMATURE"})
 """Types of objects that are dropped without a warning in formats without a tree; their children keep their location."""
 
@@ -137,7 +139,7 @@ class PartWriter:
         if target.left_out:
             self._report_left_out(objects, outcome, target)
         if target.moves_rigs_in:
-            outcome.add(moved_rigs(objects, by_name(target.moves_rigs_in)))
+            outcome.add(turned_rigs(objects, by_name(target.moves_rigs_in)))
         if self._settings.dry_run:
             return
         written = blender_exchange.write_objects(self._session, objects, clips, outcome.target, target)
@@ -214,26 +216,40 @@ def hidden_objects(objects: Iterable[Any]) -> Message:
     return message
 
 
-def moved_rigs(objects: Iterable[Any], uploaded: Format) -> list[Message]:
-    """Return a note about rigged meshes that viewers would move, with the format that uploads them right."""
+def turned_rigs(objects: Iterable[Any], uploaded: Format) -> list[Message]:
+    """Return a note about rigged meshes that viewers would turn, with the format that uploads them right.
+
+    Viewers show such files right only if the avatar faces +X in Blender's world.
+    """
+    import numpy as np
+
     from ...blender_data import names
     from ...blender_data.armature_modifiers import armature_of
+    from ...io_formats.second_life.avatar.joints import canonical, facing_of
+
+    def faces_x(rig: Any) -> bool:
+        heads = {canonical(names.name_in_file(bone)): rig.matrix_world @ bone.head_local for bone in rig.data.bones}
+        turn = facing_of({name: np.array(head, np.float64) for name, head in heads.items() if name is not None})
+        return bool(np.abs(turn - np.identity(4)).max() < _UNTURNED)
 
     rigs: dict[str, Any] = {obj.name: armature_of(obj) for obj in objects}
-    moved = [
+    turned = [
         name
         for name, rig in rigs.items()
-        if rig is not None and uploaded.capabilities.knows_most([names.name_in_file(bone) for bone in rig.data.bones])
+        if rig is not None
+        and uploaded.capabilities.knows_most([names.name_in_file(bone) for bone in rig.data.bones])
+        and not faces_x(rig)
     ]
     report = Report()
-    if moved:
+    if turned:
         report.note(
             "rigged-mesh-not-for-upload",
-            "{} not for uploads: viewers move the vertices of such files; convert to {} ({}) instead: {}",
-            counted(len(moved), "rigged mesh is", "rigged meshes are"),
+            "{} not for uploads: the avatar does not face +X, so viewers turn it and move its joints; convert to {} "
+            "({}) instead: {}",
+            counted(len(turned), "rigged mesh is", "rigged meshes are"),
             uploaded.extensions[0],
             uploaded.label,
-            listed(moved),
+            listed(turned),
         )
     return report.messages
 

@@ -345,10 +345,13 @@ class Joint:
     """A joint of a skeleton; the bind transform is local to its parent."""
 
     name: str
+    """In the file."""
     parent: int = -1
     translation: tuple[float, float, float] = (0.0, 0.0, 0.0)
     rotation: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)
     scale: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    label: str = ""
+    """Name of its bone; empty for the name in the file."""
     inverse_bind: FloatArray | None = None
     """(4, 4) float32 if the file has one."""
     tail: tuple[float, float, float] | None = None

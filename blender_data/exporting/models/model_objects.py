@@ -180,6 +180,24 @@ class ModelIndex:
                 self._take(finest, "physics" if name.is_physics else int(name.level or 0), obj)
 
 
+def _compare_names(given: Sequence[str], report: Report) -> None:
+    """Refuse a second highest level of a model, and report names that are only similar to those of levels."""
+    known = set(given)
+    for name in given:
+        found = lod_names.parse(name)
+        if found.level == 0 and found.stem + found.number in known:
+            raise ExportError(
+                "'{}' and '{}' are both the highest level of one model; rename one of them: levels end in _LOD2 "
+                "(medium), _LOD1 (low) and _LOD0 (lowest)",
+                found.stem + found.number,
+                name,
+            )
+        meant = lod_names.meant_name(name)
+        if meant and lod_names.without_suffix(meant) in known:
+            text = "exported as an object of its own; if it is a level or shape of '{}', call it '{}'"
+            report.change("name-like-level", text, lod_names.without_suffix(meant), meant, item=listed([name]))
+
+
 def is_deleted(obj: bpy.types.Object) -> bool:
     """Return whether an object is in no collection: the user deleted it, but other data still refers to it."""
     return not obj.users_collection
@@ -275,8 +293,16 @@ def find_models(
 
 
 def _report_parts(models: Sequence[ModelObjects], index: ModelIndex, options: ExportOptions, report: Report) -> None:
-    """Report levels and shapes that are left out, or exported as separate objects despite their names or properties."""
+    """Report levels and shapes that are left out, or exported as separate objects despite their names or properties.
+
+    Raises
+    ------
+    ExportError
+        Two objects are the highest level of one model by their names.
+    """
     finest = [model.finest for model in models]
+    if not options.use_as_imported:
+        _compare_names([obj.name for obj in finest], report)
     for obj in finest:
         if obj in index.astray:
             text = "cannot be a level or shape of '{}' and have such itself; exported as an object of its own"

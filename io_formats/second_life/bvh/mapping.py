@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -35,12 +36,19 @@ from .format import ADVICE
 
 
 def check(document: Bvh) -> list[Message]:
-    """Return an error for a file that is too long. The reader checks the other rules."""
+    """Return the messages of an import, and an error for a file that is too long. The reader checks the other rules.
+
+    Raises
+    ------
+    UnsupportedFormatError
+        The document cannot be imported.
+    """
+    messages = to_scene(document, "").warnings
     duration = max(len(document.frames) - 2, 1) * document.frame_time
     if duration > LONGEST:
         template = "it is {:.1f} s long; viewers take up to {:.0f} s"
-        return [error("animation-too-long", template, duration, LONGEST, item=Text("The animation"))]
-    return []
+        messages.append(error("animation-too-long", template, duration, LONGEST, item=Text("The animation")))
+    return messages
 
 
 def facts(document: Bvh) -> dict[str, Any]:
@@ -109,9 +117,10 @@ def to_scene(document: Bvh, name: str, options: Mapping[str, Any] | None = None)
     Raises
     ------
     UnsupportedFormatError
-        The root is not the avatar's pelvis, or a joint that moves is not one of the avatar.
+        The root is not the avatar's pelvis, a joint that moves is not one of the avatar, or no joint moves.
     """
     scene = Scene(name)
+    _report_axes(document, scene)
     played_joints = _played_joints(document, scene)
     has_attachments = any(not avatar_joints.table()[name].is_bone for name in played_joints.values())
     skeleton = skeletons.avatar_skeleton(with_collision_volumes=False, with_attachments=has_attachments)
@@ -182,6 +191,11 @@ def _played_joints(document: Bvh, scene: Scene) -> dict[int, str]:
         number = counted(len(unknown), "moving joint is", "moving joints are")
         template = "Not an animation of Second Life: {} not in the avatar: {}; {}"
         raise UnsupportedFormatError(template, number, listed(unknown), Text(ADVICE))
+    if not found:
+        raise UnsupportedFormatError("Nothing moves in it: no joint differs from its first frame, which is not played")
+    held = [joint.name for number, joint in enumerate(document.joints) if number not in found and _is_turned(document, number)]
+    template = "{} the pose of the first frame throughout, which viewers do not upload: {}"
+    scene.report.loss_of("held-joints-left-out", template, held, "joint holds", "joints hold")
     table = avatar_joints.table()
     played = {number: name for number, name in found.items() if name and (table[name].is_bone or " " in name)}
     wrong = [document.joints[number].name for number in found if number not in played]
@@ -207,6 +221,55 @@ def _moves(document: Bvh, number: int) -> bool:
     if change.max() > _TURNED:
         return True
     return joint.has_position and bool((np.abs(values[:, :3] - values[0, :3]) > _TURNED).any())
+
+
+def _is_turned(document: Bvh, number: int) -> bool:
+    """Return whether a joint is turned in frame 0."""
+    joint, values = document.joints[number], document.channels(number)
+    return bool(np.abs(euler_matrices(values[:1, -3:], joint.order) - np.identity(3)).max() > _TURNED)
+
+
+_UPRIGHT = 0.8
+"""Cosine of the angle between the offsets of a file and those of the avatar below which the axes are compared."""
+_QUARTERS = np.array(sorted(itertools.product((0.0, 90.0, -90.0, 180.0), repeat=3), key=np.count_nonzero))
+"""(64, 3) angles about X, Y and Z that turn by multiples of 90°, none first."""
+_FEWEST = 4
+"""Number of joints of the avatar from which the axes of a file can be told."""
+_SEEN = "mWristLeft"
+"""Joint that a message names as an example."""
+
+
+def _report_axes(document: Bvh, scene: Scene) -> None:
+    """Report offsets in other axes than those of the viewer, which ignores them but plays the angles in its axes."""
+    heads, own = np.zeros((len(document.joints), 3)), {}
+    for number, joint in enumerate(document.joints):
+        heads[number] = np.array(joint.offset) + (heads[joint.parent] if joint.parent >= 0 else 0.0)
+        own.setdefault(avatar_joints.canonical(joint.name), number)
+    rests = avatar_joints.rest_matrices()
+    names = [name for name in own if name is not None]
+    given = heads[[own[name] for name in names]]
+    wanted = np.array([rests[name][:3, 3] for name in names]).reshape(-1, 3) @ TO_AVATAR / INCH
+    given, wanted = given - given[:1], wanted - wanted[:1]
+    sizes = np.linalg.norm(given), np.linalg.norm(wanted)
+    if len(names) < _FEWEST or not min(sizes) > 0.0 or not np.isfinite(sizes).all():
+        return
+    turns = euler_matrices(_QUARTERS[:, ::-1], "ZYX")
+    alike = np.einsum("nij,kj,ki->n", turns, given, wanted).round(9) / (sizes[0] * sizes[1])
+    best = int(np.argmax(alike))
+    if alike[0] >= _UPRIGHT or alike[best] < _UPRIGHT:
+        return
+    example = _SEEN if _SEEN in names else names[-1]
+    place = ", ".join(f"{value:.3g}" for value in heads[own[example]])
+    angles = zip("XYZ", _QUARTERS[best].tolist(), strict=True)
+    turn = ", then ".join(f"{angle:.0f}° about {axis}" for axis, angle in angles if angle)
+    scene.report.change(
+        "bvh-in-other-axes",
+        "its offsets have other axes than the viewer takes (Y up, Z forward): '{}' is at ({}), so the animation plays "
+        "turned; before the export, turn the armature by {} and apply that",
+        example,
+        place,
+        turn,
+    )
 
 
 def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:

@@ -1,0 +1,209 @@
+"""Which rigged meshes of a set share a skeleton, and its joints among the nodes (format page, section 5.5).
+
+A file has a skeleton for each tree of joints, or for several trees that one mesh names together. The avatar is the
+exception: the viewer looks up its joints by their names in the whole file, so that all its meshes share one skeleton
+unless they bind its joints at different places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ...core.errors import FormatError
+from ...geometry.transforms import Matrix
+from ..avatar import joints as avatar_joints
+from .document import Collada, Skin
+from .partners import Model, Part
+
+_SAME_BIND = 1e-3
+"""Largest difference of bind matrices that count as equal, relative to their largest entry if that is above 1."""
+_MOST_SKELETONS = 1_000
+_MOST_AVATARS = 50
+"""Number of avatars with different bind matrices, after which all others share the first skeleton."""
+
+
+class JointIndex:
+    """The joints among the nodes of a document."""
+
+    def __init__(self, document: Collada) -> None:
+        self.nodes = document.nodes
+        self.roots: list[int] = []
+        """The topmost joint among each node and its ancestors; -1 if none of them is a joint."""
+        self.below: dict[int, list[int]] = {}
+        """The joints of the tree of each topmost joint, parents first."""
+        for number, node in enumerate(self.nodes):
+            above = self.roots[node.parent] if node.parent >= 0 else -1
+            self.roots.append(number if above < 0 and node.is_joint else above)
+            if node.is_joint:
+                self.below.setdefault(self.roots[number], []).append(number)
+        self._named: dict[str, list[int]] = {}
+        for is_joint in (True, False):
+            for key in ("sid", "name", "id"):
+                for number, node in enumerate(self.nodes):
+                    if node.is_joint is is_joint and (name := str(getattr(node, key))):
+                        self._named.setdefault(avatar_joints.canonical(name) or name, []).append(number)
+        self._near: dict[str, dict[int, int]] = {}
+
+    def find(self, name: str, roots: Container[int] = ()) -> int:
+        """Return the node of a joint, found by sid, else by name or id; -1 if there is none.
+
+        Nodes below the joints ``roots`` come first, then joints.
+        """
+        found = self._named.get(avatar_joints.canonical(name) or name, [])
+        return next((number for number in found if self.roots[number] in roots), found[0] if found else -1)
+
+    def find_near(self, node_id: str, near: int) -> int:
+        """Return the node with an id; of several copies, the one that has the nearest ancestor in common with a node."""
+        if node_id not in self._near:
+            below = self._near[node_id] = {}
+            for number, node in enumerate(self.nodes):
+                above = number if node.id == node_id else -1
+                while above >= 0:
+                    below.setdefault(above, number)
+                    above = self.nodes[above].parent
+        below = self._near[node_id]
+        while near >= 0 and near not in below:
+            near = self.nodes[near].parent
+        return below.get(near, next(iter(below.values()), self.find(node_id)))
+
+
+@dataclass(eq=False)
+class RigGroup:
+    """The meshes that share a skeleton, and the topmost joints of this skeleton."""
+
+    document: Collada
+    index: JointIndex
+    roots: set[int]
+    """Nodes of the document; empty if the joints have no nodes."""
+    parts: list[Part] = field(default_factory=list)
+
+    @property
+    def joint_nodes(self) -> list[int]:
+        """The joints of the skeleton among the nodes, parents first."""
+        return sorted(number for root in self.roots for number in self.index.below[root])
+
+    @property
+    def skins(self) -> list[Skin]:
+        """The different skins of the meshes."""
+        return list({id(skin): skin for skin in map(skin_of, self.parts)}.values())
+
+    @property
+    def names(self) -> set[str]:
+        """Names of the joints in skins and nodes."""
+        nodes = [self.document.nodes[number] for number in self.joint_nodes]
+        words = {word for skin in self.skins for word in skin.joint_names}
+        return words | {name for node in nodes for name in (node.sid, node.name, node.id)}
+
+    def add(self, other: RigGroup) -> None:
+        """Add the joints and meshes of another group, which is empty afterwards."""
+        self.roots |= other.roots
+        self.parts += other.parts
+        other.roots, other.parts = set(), []
+
+
+def skin_of(part: Part) -> Skin:
+    """Return the skin of a rigged object."""
+    return part.document.skins[part.instance.skin]
+
+
+def rig_groups(document: Collada, models: Iterable[Model]) -> list[RigGroup]:
+    """Return the skeletons of a set with the meshes of each.
+
+    Raises
+    ------
+    FormatError
+        There are too many skeletons.
+    """
+    indices = {id(found): JointIndex(found) for found in (document, *document.partners.values())}
+    groups: list[RigGroup] = []
+    of_root: dict[tuple[int, int], RigGroup] = {}
+    for model in models:
+        rigged = [part for part in (model.main, *model.parts.values()) if part.instance.skin >= 0]
+        if not rigged:
+            continue
+        key, index = id(rigged[0].document), indices[id(rigged[0].document)]
+        roots = _roots_of(rigged[0], index)
+        joined = list(dict.fromkeys(of_root[key, root] for root in (roots or {-1}) if (key, root) in of_root))
+        if not joined and rigged[0].document is not document:
+            words = skin_of(rigged[0]).joint_names
+            joined = [group for group in groups[:_MOST_AVATARS] if group.names.issuperset(words)][:1]
+        if not joined:
+            joined = [RigGroup(rigged[0].document, index, set())]
+            groups += joined
+        if len(groups) > _MOST_SKELETONS:
+            raise FormatError("The file has more than {:,} skeletons", _MOST_SKELETONS)
+        for other in joined[1:]:
+            joined[0].add(other)
+        joined[0].parts += rigged
+        if joined[0].index is index:
+            joined[0].roots |= roots
+            of_root.update(dict.fromkeys([(key, root) for root in joined[0].roots or {-1}], joined[0]))
+    groups = [group for group in groups if group.parts]
+    _add_unused(RigGroup(document, indices[id(document)], set()), groups)
+    return _with_one_avatar(groups)
+
+
+def _roots_of(part: Part, index: JointIndex) -> set[int]:
+    """Return the topmost joints of a rigged object: those above its ``<skeleton>`` links, or else above its joints."""
+    linked = {index.find_near(link, part.node) for link in part.instance.skeletons}
+    if not any(number >= 0 and index.roots[number] >= 0 for number in linked):
+        linked = {index.find(word) for word in skin_of(part).joint_names}
+    return {index.roots[number] for number in linked if number >= 0 and index.roots[number] >= 0}
+
+
+def _add_unused(empty: RigGroup, groups: list[RigGroup]) -> None:
+    """Add the joints that no mesh uses: to the skeleton beside them, such as control bones, or as skeletons."""
+    nodes = empty.document.nodes
+    held = [group for group in groups if group.document is empty.document]
+    used = {root for group in held for root in group.roots}
+    beside = {nodes[root].parent: group for group in reversed(held) for root in group.roots}
+    for root in empty.index.below:
+        if root not in used:
+            above = nodes[root].parent
+            if above not in beside:
+                beside[above] = RigGroup(empty.document, empty.index, set())
+                groups.append(beside[above])
+            beside[above].roots.add(root)
+    if len(groups) > _MOST_SKELETONS:
+        raise FormatError("The file has more than {:,} skeletons", _MOST_SKELETONS)
+
+
+def _with_one_avatar(groups: Sequence[RigGroup]) -> list[RigGroup]:
+    """Join the groups of avatar joints that do not bind a joint at different places."""
+    kept: list[RigGroup] = []
+    avatars: list[tuple[RigGroup, dict[str, Matrix]]] = []
+    for group in groups:
+        if any(avatar_joints.canonical(name) is not None for name in group.names):
+            binds = binds_of(group.skins, lambda word: avatar_joints.canonical(word) or word)
+            first = next((known for known in avatars if known[0].index is group.index and _agree(known[1], binds)), None)
+            if first is None and len(avatars) >= _MOST_AVATARS:
+                first = avatars[0]
+            if first is not None:
+                first[0].add(group)
+                first[1].update({**binds, **first[1]})
+                continue
+            avatars.append((group, binds))
+        kept.append(group)
+    return kept
+
+
+def binds_of(skins: Iterable[Skin], name_of: Callable[[str], str]) -> dict[str, Matrix]:
+    """Return the (4, 4) bind matrices in bind space, by names; of several skins that list a joint the first decides."""
+    found: dict[str, Matrix] = {}
+    for skin in skins:
+        for number in np.flatnonzero(skin.usable).tolist():
+            name = name_of(skin.joint_names[number])
+            if name not in found:
+                found[name] = np.linalg.inv(skin.inverse_bind[number])
+    return found
+
+
+def _agree(one: dict[str, Matrix], other: dict[str, Matrix]) -> bool:
+    """Return whether common joints are bound at the same places."""
+    return all(
+        np.abs(one[name] - other[name]).max() <= _SAME_BIND * max(1.0, float(np.abs(one[name]).max()))
+        for name in one.keys() & other.keys()
+    )
