@@ -12,7 +12,7 @@ import numpy as np
 
 from ...core.capabilities import length_refusal
 from ...core.errors import ExportError, UnsupportedFormatError
-from ...core.messages import Message, Text, counted, error, listed, of_kind
+from ...core.messages import Kind, Message, Text, counted, error, listed, of_kind
 from ...core.scene import Clip, Keys, KeyTrack, Playback, Scene
 from ...geometry.transforms import (
     continuous_rotations,
@@ -43,7 +43,7 @@ def check(document: Bvh) -> list[Message]:
     UnsupportedFormatError
         The document cannot be imported.
     """
-    messages = to_scene(document, "").warnings
+    messages = [replace(message, kind=Kind.WARNING) for message in to_scene(document, "").warnings]
     duration = max(len(document.frames) - 2, 1) * document.frame_time
     if duration > LONGEST:
         template = "it is {:.1f} s long; viewers take up to {:.0f} s"
