@@ -25,7 +25,9 @@ FILE_SUFFIXES: Mapping[str, str] = {
 }
 """Suffixes of the names of files of one model, in lower case, and the suffix of the level or shape that they hold."""
 
-_SIMILAR = re.compile(r"(?P<stem>.+?)[-_. ](?P<suffix>LOD[0-3]|HIGH|MED|MID|LOW|LOWEST|PHYS)(?P<number>\.\d{3,})?", re.IGNORECASE)
+_SIMILAR = re.compile(
+    r"(?P<stem>.+?)[-_. ](?P<suffix>LOD[0-3]|HIGH|MED|MID|LOW|LOWEST|PHYS)(?P<number>\.\d{3,})?", re.IGNORECASE
+)
 _LEVEL_OF_DIGIT = {"3": 0, "2": 1, "1": 2, "0": 3}
 _NAME = re.compile(r"(?P<stem>.+?)(?:_(?:LOD(?P<digit>[0-3])|(?P<physics>PHYS)))?(?P<number>\.\d{3,})?", re.IGNORECASE)
 

@@ -313,9 +313,7 @@ class LodModelExport(SceneExport):
         """
         if armature not in self.skeletons:
             self.skeletons[armature] = read_skeleton(armature, report=self.report)
-            self.scene.skeletons.append(
-                lod_model_skeleton(self.skeletons[armature], self.spaces.of_armature(armature))
-            )
+            self.scene.skeletons.append(lod_model_skeleton(self.skeletons[armature], self.spaces.of_armature(armature)))
         return self.skeletons[armature]
 
 

@@ -193,7 +193,11 @@ def _played_joints(document: Bvh, scene: Scene) -> dict[int, str]:
         raise UnsupportedFormatError(template, number, listed(unknown), Text(ADVICE))
     if not found:
         raise UnsupportedFormatError("Nothing moves in it: no joint differs from its first frame, which is not played")
-    held = [joint.name for number, joint in enumerate(document.joints) if number not in found and _is_turned(document, number)]
+    held = [
+        joint.name
+        for number, joint in enumerate(document.joints)
+        if number not in found and _is_turned(document, number)
+    ]
     template = "{} the pose of the first frame throughout, which viewers do not upload: {}"
     scene.report.loss_of("held-joints-left-out", template, held, "joint holds", "joints hold")
     table = avatar_joints.table()

@@ -178,7 +178,9 @@ def _with_one_avatar(groups: Sequence[RigGroup]) -> list[RigGroup]:
     for group in groups:
         if any(avatar_joints.canonical(name) is not None for name in group.names):
             binds = binds_of(group.skins, lambda word: avatar_joints.canonical(word) or word)
-            first = next((known for known in avatars if known[0].index is group.index and _agree(known[1], binds)), None)
+            first = next(
+                (known for known in avatars if known[0].index is group.index and _agree(known[1], binds)), None
+            )
             if first is None and len(avatars) >= _MOST_AVATARS:
                 first = avatars[0]
             if first is not None:

@@ -197,8 +197,9 @@ class Rig:
         for joint in (*(joint for joint in table if joint in self.nodes), *(set(self.nodes) - set(table))):
             number = self.nodes[joint]
             world, holder = worlds[number].copy(), self.document.nodes[number].parent
-            above = table[joint].parent if joint in table else ""
-            if above in found and self._joint_above(number) != above:
+            known = avatar_joints.ancestors(joint)[1:] if joint in table else []
+            above = next((name for name in known if name in found), "")
+            if above and self._joint_above(number) != above:
                 # Avastar writes joints beside each other, with translations relative to their real parents.
                 world[:3, 3] += found[above][:3, 3] - (worlds[holder][:3, 3] if holder >= 0 else 0.0)
             found[joint] = world
@@ -245,7 +246,10 @@ class Rig:
         """
         worlds = self.document.worlds
         found = np.tile(np.identity(4), (len(skin.joint_names), 1, 1))
-        has_node = np.array([bool(usable) and name in self.nodes for name, usable in zip(self.names(skin), skin.usable, strict=True)], np.bool_)
+        has_node = np.array(
+            [bool(usable) and name in self.nodes for name, usable in zip(self.names(skin), skin.usable, strict=True)],
+            np.bool_,
+        )
         for number in np.flatnonzero(has_node).tolist():
             found[number] = worlds[self.nodes[self._names[skin.joint_names[number]]]] @ skin.inverse_bind[number]
         used = np.unique(skin.joints)
