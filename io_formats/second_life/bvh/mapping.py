@@ -245,24 +245,23 @@ _SEEN = "mWristLeft"
 
 def _report_axes(document: Bvh, scene: Scene) -> None:
     """Report offsets in other axes than those of the viewer, which ignores them but plays the angles in its axes."""
-    heads, own = np.zeros((len(document.joints), 3)), {}
+    heads, rests = np.zeros((len(document.joints), 3)), avatar_joints.rest_matrices()
     for number, joint in enumerate(document.joints):
         heads[number] = np.array(joint.offset) + (heads[joint.parent] if joint.parent >= 0 else 0.0)
-        own.setdefault(avatar_joints.canonical(joint.name), number)
-    rests = avatar_joints.rest_matrices()
-    names = [name for name in own if name is not None]
-    given = heads[[own[name] for name in names]]
-    wanted = np.array([rests[name][:3, 3] for name in names]).reshape(-1, 3) @ TO_AVATAR / INCH
+    known = [(number, avatar_joints.canonical(joint.name)) for number, joint in enumerate(document.joints)]
+    own = {name: number for number, name in known if name is not None}
+    given = heads[list(own.values())]
+    wanted = np.array([rests[name][:3, 3] for name in own]).reshape(-1, 3) @ TO_AVATAR / INCH
     given, wanted = given - given[:1], wanted - wanted[:1]
     sizes = np.linalg.norm(given), np.linalg.norm(wanted)
-    if len(names) < _FEWEST or not min(sizes) > 0.0 or not np.isfinite(sizes).all():
+    if len(own) < _FEWEST or not min(sizes) > 0.0 or not np.isfinite(sizes).all():
         return
     turns = euler_matrices(_QUARTERS[:, ::-1], "ZYX")
     alike = np.einsum("nij,kj,ki->n", turns, given, wanted).round(9) / (sizes[0] * sizes[1])
     best = int(np.argmax(alike))
     if alike[0] >= _UPRIGHT or alike[best] < _UPRIGHT:
         return
-    example = _SEEN if _SEEN in names else names[-1]
+    example = _SEEN if _SEEN in own else list(own)[-1]
     place = ", ".join(f"{value:.3g}" for value in heads[own[example]])
     angles = zip("XYZ", _QUARTERS[best].tolist(), strict=True)
     turn = ", then ".join(f"{angle:.0f}° about {axis}" for axis, angle in angles if angle)

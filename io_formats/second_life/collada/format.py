@@ -11,18 +11,17 @@ from ...passes.lod_names import FILE_SUFFIXES
 from ..options import _CAPABILITIES, COLLADA_IMPORT_OPTIONS
 
 _ZIP = b"PK\x03\x04"
-_LENGTH_OF_NAME, _NAME = slice(26, 28), 30
-"""Byte positions of the length of the name, and of the name, in the header of a zip archive's first member."""
+_NAME = 30
+"""Offset of the name of the first file in a zip file."""
 
 
 def sniff(head: bytes, size: int) -> Match:
     """Return whether the root element is COLLADA, in any namespace, or a zip file begins as those with one do."""
     if has_root(head, "COLLADA"):
         return Match.SIGNATURE
-    if head.startswith(_ZIP):
-        name = head[_NAME:][: int.from_bytes(head[_LENGTH_OF_NAME], "little")].lower()
-        if name == b"manifest.xml" or name.endswith(b".dae") or b".dae" in head.lower():
-            return Match.SIGNATURE
+    text = head.lower() if head.startswith(_ZIP) else b""
+    if b".dae" in text or text.startswith(b"manifest.xml", _NAME):
+        return Match.SIGNATURE
     return Match.NONE
 
 

@@ -21,8 +21,6 @@ from .partners import Model, Part
 _SAME_BIND = 1e-3
 """Largest difference of bind matrices that count as equal, relative to their largest entry if that is above 1."""
 _MOST_SKELETONS = 1_000
-_MOST_AVATARS = 50
-"""Number of avatars with different bind matrices, after which all others share the first skeleton."""
 
 
 class JointIndex:
@@ -56,7 +54,7 @@ class JointIndex:
         return next((number for number in found if self.roots[number] in roots), found[0] if found else -1)
 
     def find_near(self, node_id: str, near: int) -> int:
-        """Return the node with an id; of several copies, the one that has the nearest ancestor in common with a node."""
+        """Return the node with an id; of several copies, the one with the nearest ancestor in common with a node."""
         if node_id not in self._near:
             below = self._near[node_id] = {}
             for number, node in enumerate(self.nodes):
@@ -129,12 +127,10 @@ def rig_groups(document: Collada, models: Iterable[Model]) -> list[RigGroup]:
         joined = list(dict.fromkeys(of_root[key, root] for root in (roots or {-1}) if (key, root) in of_root))
         if not joined and rigged[0].document is not document:
             words = skin_of(rigged[0]).joint_names
-            joined = [group for group in groups[:_MOST_AVATARS] if group.names.issuperset(words)][:1]
+            joined = [group for group in groups[:1] if group.names.issuperset(words)]
         if not joined:
             joined = [RigGroup(rigged[0].document, index, set())]
             groups += joined
-        if len(groups) > _MOST_SKELETONS:
-            raise FormatError("The file has more than {:,} skeletons", _MOST_SKELETONS)
         for other in joined[1:]:
             joined[0].add(other)
         joined[0].parts += rigged
@@ -176,19 +172,15 @@ def _with_one_avatar(groups: Sequence[RigGroup]) -> list[RigGroup]:
     kept: list[RigGroup] = []
     avatars: list[tuple[RigGroup, dict[str, Matrix]]] = []
     for group in groups:
-        if any(avatar_joints.canonical(name) is not None for name in group.names):
-            binds = binds_of(group.skins, lambda word: avatar_joints.canonical(word) or word)
-            first = next(
-                (known for known in avatars if known[0].index is group.index and _agree(known[1], binds)), None
-            )
-            if first is None and len(avatars) >= _MOST_AVATARS:
-                first = avatars[0]
-            if first is not None:
-                first[0].add(group)
-                first[1].update({**binds, **first[1]})
-                continue
-            avatars.append((group, binds))
+        is_avatar = any(avatar_joints.canonical(name) is not None for name in group.names)
+        binds = binds_of(group.skins, lambda word: avatar_joints.canonical(word) or word) if is_avatar else {}
+        alike = (first for first, others in avatars if first.index is group.index and _agree(others, binds))
+        first = next(alike, None) if is_avatar else None
+        if first is not None:
+            first.add(group)
+            continue
         kept.append(group)
+        avatars += [(group, binds)] if is_avatar else []
     return kept
 
 

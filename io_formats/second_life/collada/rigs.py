@@ -194,7 +194,7 @@ class Rig:
         """Return the matrices of the nodes, (4, 4), in place of bind matrices."""
         table, worlds = avatar_joints.table(), self.document.worlds
         found: dict[str, Matrix] = {}
-        for joint in (*(joint for joint in table if joint in self.nodes), *(set(self.nodes) - set(table))):
+        for joint in (joint for joint in dict.fromkeys([*table, *self.nodes]) if joint in self.nodes):
             number = self.nodes[joint]
             world, holder = worlds[number].copy(), self.document.nodes[number].parent
             known = avatar_joints.ancestors(joint)[1:] if joint in table else []
@@ -222,20 +222,17 @@ class Rig:
 
     def _place_by_nodes(self) -> None:
         """Place joints by their nodes: all of a rig other than an avatar's, and those that an avatar does not have."""
-        worlds, table = self.document.worlds, avatar_joints.table()
+        placed = {joint: self.space.to_avatar @ self.document.worlds[number] for joint, number in self.nodes.items()}
         if not self.known:
-            common = next((self._moves(skin)[0] for skin in self.group.skins), np.identity(4))
-            self.rests = {joint: self.space.to_avatar @ common @ bind for joint, bind in self.binds.items()}
-            self.rests.update({joint: self.space.to_avatar @ worlds[number] for joint, number in self.nodes.items()})
+            self.rests.update(placed)
             return
         for joint, number in sorted(self.nodes.items(), key=lambda item: item[1]):
-            if joint not in self.rests and joint not in table:
+            if joint not in self.rests and joint not in avatar_joints.table():
                 above = self._joint_above(number, self.rests)
-                start, origin = worlds[self.nodes[above]] if above else np.identity(4), self.rests.get(above)
-                rest = np.identity(4)
-                rest[:3, 3] = self.space.to_avatar[:3, :3] @ (worlds[number][:3, 3] - start[:3, 3])
-                rest[:3, 3] += 0.0 if origin is None else origin[:3, 3]
-                self.rests[joint] = rest
+                self.rests[joint] = np.identity(4)
+                self.rests[joint][:3, 3] = placed[joint][:3, 3]
+                if above:
+                    self.rests[joint][:3, 3] += (self.rests[above] - placed[above])[:3, 3]
 
     def _moves(self, skin: Skin) -> tuple[Matrix, Matrix]:
         """Return the transform by which the nodes move the joints from where a skin binds them.
@@ -244,20 +241,14 @@ class Rig:
         -------
         The transform that the joints have in common, (4, 4), and the transform of each, (n, 4, 4).
         """
-        worlds = self.document.worlds
-        found = np.tile(np.identity(4), (len(skin.joint_names), 1, 1))
-        has_node = np.array(
-            [bool(usable) and name in self.nodes for name, usable in zip(self.names(skin), skin.usable, strict=True)],
-            np.bool_,
-        )
-        for number in np.flatnonzero(has_node).tolist():
-            found[number] = worlds[self.nodes[self._names[skin.joint_names[number]]]] @ skin.inverse_bind[number]
-        used = np.unique(skin.joints)
-        chosen = used[has_node[used]] if has_node[used].any() else np.flatnonzero(has_node)
+        places = np.where(skin.usable, [self.nodes.get(name, -1) for name in self.names(skin)], -1)
+        found = np.array([self.document.worlds[max(place, 0)] for place in places.tolist()]) @ skin.inverse_bind
+        known = np.flatnonzero(places >= 0)
+        chosen = np.intersect1d(skin.joints, known) if np.isin(skin.joints, known).any() else known
         common = np.median(found[chosen], axis=0) if len(chosen) else np.identity(4)
         if np.abs(common - np.identity(4)).max() < _UNMOVED:
             common = np.identity(4)
-        found[~has_node] = common
+        found[places < 0] = common
         return common, found
 
     def _rest(self, bind: Matrix) -> Matrix:
@@ -473,7 +464,7 @@ class Rig:
 
 
 def _rotations(axes: Matrix) -> Matrix:
-    """Return the rotations nearest to axes (n, 3, 3) that may be sheared or mirrored; exact where they are rotations."""
+    """Return the rotations nearest to axes (n, 3, 3), which may be sheared or mirrored; rotations stay exact."""
     mirrored = np.linalg.det(axes) < 0
     axes = np.where(mirrored[:, None, None], axes * (-1.0, 1.0, 1.0), axes)
     is_exact = np.abs(np.swapaxes(axes, 1, 2) @ axes - np.identity(3)).max(axis=(1, 2), initial=0.0) < _UNMOVED
