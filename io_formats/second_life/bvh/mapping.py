@@ -243,6 +243,7 @@ _SEEN = "mWristLeft"
 """Joint that a message names as an example."""
 
 
+@np.errstate(over="ignore", invalid="ignore")  # files may contain extreme numbers
 def _report_axes(document: Bvh, scene: Scene) -> None:
     """Report offsets in other axes than those of the viewer, which ignores them but plays the angles in its axes."""
     heads, rests = np.zeros((len(document.joints), 3)), avatar_joints.rest_matrices()
