@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from load_package import SAMPLES
 from meshferry.io_formats.second_life.collada import codec, mapping
-from meshferry.io_formats.second_life.collada.document import Collada, Geometry, Group, Instance, Node
+from meshferry.io_formats.second_life.avatar import joints as avatar_joints
+from meshferry.io_formats.second_life.collada.document import Collada, Geometry, Group, Instance, Node, Skin
 from meshferry.io_formats.second_life.upload_set import mapping as upload_set_mapping
 
 bpy = pytest.importorskip("bpy", reason="Blender is absent")
@@ -190,3 +191,104 @@ def test_an_export_writes_the_binding_of_the_file(name: str, active: bool) -> No
         assert instance.skin is not None
         for joint, matrix in zip(instance.skin.joint_names, instance.skin.inverse_bind, strict=True):
             assert matrix == pytest.approx(given[joint], rel=1e-5, abs=1e-5), joint  # 6 digits in the file
+
+
+BODY = ("mPelvis", "mTorso", "mChest", "mCollarLeft", "mCollarRight", "mShoulderLeft")
+
+
+def dressed(scale: float) -> Collada:
+    """Return a mesh of a triangle for each joint of the avatar, bound with the scale of a body shape."""
+    document = Collada(up_axis="Z_UP")
+    table, rests = avatar_joints.table(), avatar_joints.rest_matrices()
+    for name in BODY:
+        local = rests[name].copy()
+        above = next((other for other in avatar_joints.ancestors(name)[1:] if other in BODY), "")
+        local[:3, 3] -= rests[above][:3, 3] if above else 0.0
+        position = np.array(table[name].position)
+        document.nodes.append(Node(name, BODY.index(above) if above else -1, local, name, name, True, position))
+    binds = np.array([rests[name] @ np.diag((scale, scale, 1.0, 1.0)) for name in BODY])
+    count = len(BODY)
+    points = np.concatenate([binds[:, :3, 3] + np.array(away) for away in np.identity(3) / 20]).astype(np.float32)
+    corners = (np.arange(count)[:, None] + np.array((0, count, 2 * count))).reshape(-1).astype(np.int32)
+    document.geometries = [Geometry("g", points, [Group("triangles", "a", corners, np.full(count, 3, np.int32))])]
+    document.skins = [
+        Skin(
+            *(0, np.identity(4), list(BODY), np.linalg.inv(binds), np.ones(count, bool)),
+            np.ones(3 * count, np.int32),
+            np.tile(np.arange(count, dtype=np.int32), 3),
+            np.ones(3 * count, np.float32),
+        )
+    ]
+    document.nodes.append(Node("body", -1, np.identity(4), instances=[Instance(0, 0)]))
+    return document
+
+
+def uploaded(made: Any) -> tuple[np.ndarray, dict[str, Any]]:
+    """Return the points at rest as the viewer shows them, and the other numbers of an upload."""
+    (instance,) = (document := upload_set_mapping.from_scene(exported(made))).files[0].instances
+    (tree,), skin = document.files[0].trees, instance.skin
+    assert skin is not None
+    worlds: list[np.ndarray] = []
+    for node in tree.joints:
+        worlds.append(node.local if node.parent < 0 else worlds[node.parent] @ node.local)
+    place = {node.name: world for node, world in zip(tree.joints, worlds, strict=True)}
+    moves = np.array([place[name] for name in skin.joint_names]) @ skin.inverse_bind
+    of_points = np.einsum("vk,vkij->vij", skin.joint_weights, moves[skin.joint_indices])
+    points = np.c_[instance.geometry.positions, np.ones(len(instance.geometry.positions))]
+    numbers = {"bind": skin.inverse_bind, **{node.name: node.local for node in tree.joints}}
+    return np.einsum("vij,vj->vi", of_points, points)[:, :3], numbers
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.9])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"scale": (2, 2, 2)},
+        {"scale": (1.003, 1.003, 1.003)},
+        {"scale": (1, 1, 1.1)},
+        {"scale": (-1, 1, 1)},
+        {"rotation_euler": (0.5, 0, 0)},
+        {"rotation_euler": (0, 0, np.pi / 2)},
+        {"rotation_euler": (0.2, 0.1, 2.5), "scale": (0.5, 0.5, 0.5)},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("through", ["own", "parent"])
+def test_the_transform_of_an_imported_armature_moves_joints_as_if_applied(
+    clean_blender: Any, through: str, changes: dict[str, Any], scale: float
+) -> None:
+    made = imported(dressed(scale))
+    (rig,), obj = made.armatures, made.objects[-1]
+    at_rest, _ = uploaded(made)
+    moved = rig
+    if through == "parent":
+        moved = bpy.data.objects.new("Parent", None)
+        bpy.context.scene.collection.objects.link(moved)
+        rig.parent = moved
+    moved.rotation_mode = "XYZ"
+    for name, value in changes.items():
+        setattr(moved, name, value)
+    bpy.context.view_layer.update()
+    found, numbers = uploaded(made)
+    if scale == 1.0:  # otherwise the viewer replaces the shape by that of the avatar
+        world = np.array(rig.matrix_world)
+        heads = {bone.name: world[:3, :3] @ np.array(bone.head_local) for bone in rig.data.bones}
+        turn = avatar_joints.facing_of(heads)[:3, :3]
+        shown = column(obj.data.vertices, "co", 3) @ np.array(obj.matrix_world)[:3, :3].T @ turn.T
+        np.testing.assert_allclose(np.unique(found.round(4), axis=0), np.unique(shown.round(4), axis=0), atol=2e-4)
+    if through == "parent":
+        rig.parent = None
+        rig.matrix_world = moved.matrix_world
+    for each in (rig, obj):
+        each.select_set(True)
+    bpy.context.view_layer.objects.active = rig
+    bpy.ops.object.transform_apply()
+    applied, of_applied = uploaded(made)
+    if changes.get("rotation_euler") == (0, 0, np.pi / 2):  # a turn keeps the binding of the file, unless applied
+        np.testing.assert_allclose(found, at_rest, atol=1e-5)
+        return
+    np.testing.assert_allclose(found, applied, atol=1e-5)
+    assert numbers.keys() == of_applied.keys()
+    for name, matrix in numbers.items():
+        np.testing.assert_allclose(matrix, of_applied[name], atol=2e-5, err_msg=name)

@@ -217,10 +217,9 @@ class LodModelExport(SceneExport):
             node.to_object = joint_poses.inverse(inside)
         if rig is not None:
             node.skeleton = list(self.skeletons).index(rig)
-            of_rig = self.spaces.of_armature(rig)
-            # An armature that is scaled, leant or mirrored moves its joints away from where the file binds them.
-            space = of_rig.space if self.as_imported or of_rig.is_turned_only else np.identity(4)
-            node.skin = rest_meshes.read_skin(finest, self.spaces.relative(finest, rig), space)
+            node.skin = rest_meshes.read_skin(
+                finest, self.spaces.relative(finest, rig), self.spaces.of_armature(rig).space
+            )
         model = LodModel(finest, node, mesh)
         for level, obj in sorted(objects.levels.items()):
             coarser = self._read_beside(obj, finest, read, into, armature)
@@ -313,7 +312,9 @@ class LodModelExport(SceneExport):
         """
         if armature not in self.skeletons:
             self.skeletons[armature] = read_skeleton(armature, report=self.report)
-            self.scene.skeletons.append(lod_model_skeleton(self.skeletons[armature], self.spaces.of_armature(armature)))
+            self.scene.skeletons.append(
+                lod_model_skeleton(self.skeletons[armature], self.spaces.of_armature(armature).space)
+            )
         return self.skeletons[armature]
 
 

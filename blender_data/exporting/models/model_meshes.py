@@ -51,13 +51,6 @@ class ArmatureSpace:
     inverse: Matrix4
     """(4, 4) from the world to the armature object's own space."""
 
-    @property
-    def is_turned_only(self) -> bool:
-        """Whether the armature is at most turned about Z, so that bindings of a file to its joints stay valid."""
-        axes = self.space[:3, :3]
-        is_turn = np.abs(axes.T @ axes - np.identity(3)).max() < _SAME and np.linalg.det(axes) > 0
-        return bool(is_turn and np.abs(axes[2, :2]).max() < _SAME)
-
 
 class ObjectSpaces:
     """Transforms of the objects of one export."""
@@ -237,13 +230,13 @@ class LodModelMeshes:
             return mesh
 
 
-def lod_model_skeleton(read: ReadSkeleton, armature: ArmatureSpace) -> Skeleton:
-    """Return the joints of an armature with its rotation and scale, each exactly at its bone's head.
+def lod_model_skeleton(read: ReadSkeleton, space: Matrix4) -> Skeleton:
+    """Return the joints of an armature transformed by ``space`` (4, 4), each exactly at its bone's head.
 
     Joints have no rotation or scale, since the direction of a Blender bone is arbitrary. Only imported joints without
     children keep the rotation and scale of the file.
     """
-    world = armature.space @ hierarchy.world_matrices(read.local, read.parents)
+    world = space @ hierarchy.world_matrices(read.local, read.parents)
     bones = read.obj.data.bones
     tails = np.array([bones[name].tail_local - bones[name].head_local for name in read.bones], np.float64)
     is_parent = set(read.parents)
@@ -255,8 +248,8 @@ def lod_model_skeleton(read: ReadSkeleton, armature: ArmatureSpace) -> Skeleton:
     joints = [
         replace(
             rounded_joint(joint.name, joint.parent, translation[number], rotation[number], scale[number]),
-            tail=rounded(armature.space[:3, :3] @ tails[number]),
-            is_as_imported=joint.is_as_imported and armature.is_turned_only,
+            tail=rounded(space[:3, :3] @ tails[number]),
+            is_as_imported=joint.is_as_imported,
         )
         for number, joint in enumerate(read.skeleton.joints)
     ]
