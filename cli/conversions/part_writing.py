@@ -23,8 +23,6 @@ from .settings import ConversionContext
 if TYPE_CHECKING:
     from ...io_formats.core.scene import Scene
 
-_UNTURNED = 1e-3
-"""Tolerance for the elements of a rotation up to which an avatar faces +X."""
 _CARRIED = frozenset({"EMPTY", "ARMATURE"})
 """Types of objects that are dropped without a warning in formats without a tree; their children keep their location."""
 
@@ -227,19 +225,13 @@ def turned_rigs(objects: Iterable[Any], uploaded: Format) -> list[Message]:
     from ...blender_data.armature_modifiers import armature_of
     from ...io_formats.second_life.avatar.joints import canonical, facing_of
 
-    def faces_x(rig: Any) -> bool:
-        heads = {canonical(names.name_in_file(bone)): rig.matrix_world @ bone.head_local for bone in rig.data.bones}
-        turn = facing_of({name: np.array(head, np.float64) for name, head in heads.items() if name is not None})
-        return bool(np.abs(turn - np.identity(4)).max() < _UNTURNED)
+    def is_turned(rig: Any) -> bool:
+        bones = {names.name_in_file(bone): rig.matrix_world @ bone.head_local for bone in rig.data.bones}
+        heads = {known: np.array(head) for name, head in bones.items() if (known := canonical(name)) is not None}
+        return uploaded.capabilities.knows_most(list(bones)) and not np.allclose(facing_of(heads), np.identity(4))
 
     rigs: dict[str, Any] = {obj.name: armature_of(obj) for obj in objects}
-    turned = [
-        name
-        for name, rig in rigs.items()
-        if rig is not None
-        and uploaded.capabilities.knows_most([names.name_in_file(bone) for bone in rig.data.bones])
-        and not faces_x(rig)
-    ]
+    turned = [name for name, rig in rigs.items() if rig is not None and is_turned(rig)]
     report = Report()
     if turned:
         report.note(

@@ -265,8 +265,8 @@ class Skin:
     differs_from_rest: bool = False
     """Whether the matrices may bind joints with other axes, scales or places than the skeleton has at rest."""
     turned: Matrix4 | None = field(default_factory=lambda: np.identity(4))
-    """(4, 4) rotation about Z of the armature, which the matrices include; None if it is also leant, scaled or mirrored,
-    so that the file binds its joints elsewhere."""
+    """(4, 4) rotation about Z of the armature, which the matrices include; None if the armature is leant, scaled or
+    mirrored, so that the file binds its joints elsewhere."""
     is_aligned: bool = False
     """Whether the joints of the skeleton rest exactly where the matrices bind them, so that no common correction has to
     be computed."""

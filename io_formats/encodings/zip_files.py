@@ -6,24 +6,15 @@ import contextlib
 import io
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from pathlib import Path
 
 from ..core.errors import FormatError, refusal
 
 _LARGEST_DIRECTORY = 4 << 20
 """Largest directory of an archive, in bytes."""
 _LONGEST_NAME = 200
-_UNREADABLE = (
-    OSError,
-    EOFError,
-    NotImplementedError,
-    RuntimeError,
-    ValueError,
-    OverflowError,
-    zipfile.BadZipFile,
-    zipfile.LargeZipFile,
-    zlib.error,
-)
+_UNREADABLE = (OSError, EOFError, RuntimeError, ValueError, OverflowError, zipfile.BadZipFile, zlib.error)
 """Exceptions of ``zipfile`` for damaged archives."""
 
 
@@ -39,8 +30,8 @@ class _BoundedReader(io.BufferedReader):
 
 
 @contextlib.contextmanager
-def open_archive(open_file: Callable[[], io.FileIO | io.BytesIO]) -> Iterator[zipfile.ZipFile]:
-    """Open an archive.
+def open_archive(source: Path | bytes) -> Iterator[zipfile.ZipFile]:
+    """Open an archive: a file, or its content.
 
     Raises
     ------
@@ -48,7 +39,8 @@ def open_archive(open_file: Callable[[], io.FileIO | io.BytesIO]) -> Iterator[zi
         It is damaged or too large, there or in the block.
     """
     try:
-        with _BoundedReader(open_file()) as stream, zipfile.ZipFile(stream) as archive:  # type: ignore[arg-type]
+        raw = io.BytesIO(source) if isinstance(source, bytes) else io.FileIO(source)
+        with _BoundedReader(raw) as stream, zipfile.ZipFile(stream) as archive:  # type: ignore[arg-type]
             yield archive
     except FormatError:
         raise

@@ -65,10 +65,11 @@ def meant_name(name: str) -> str:
 
     Return an empty text for other names, and for those of levels and shapes.
     """
-    found = _SIMILAR.fullmatch(name)
-    suffix = FILE_SUFFIXES["_" + found["suffix"].lower()] if found is not None else ""
-    is_part = found is None or not suffix or parse(name).level is not None or parse(name).is_physics
-    return "" if found is None or is_part else found["stem"] + suffix + (found["number"] or "")
+    found, own = _SIMILAR.fullmatch(name), parse(name)
+    if found is None or own.level is not None or own.is_physics:
+        return ""
+    suffix = FILE_SUFFIXES["_" + found["suffix"].lower()]
+    return suffix and found["stem"] + suffix + (found["number"] or "")
 
 
 def without_suffix(name: str) -> str:

@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import os
-import zipfile
-from contextlib import AbstractContextManager
 from itertools import islice
 from pathlib import Path
 
+from ..core.errors import FormatError
 from ..disk.rooted_files import path_key
-from ..encodings import zip_files
+from ..encodings.zip_files import open_archive, read_entry
 
 LARGEST_ENTRY = 1 << 20
 """Largest size of an entry in bytes. The largest blueprint of the game has a third of it."""
-
-
-def open_archive(path: Path) -> AbstractContextManager[zipfile.ZipFile]:
-    """Open the archive; FormatError if it is damaged or too large, there or in the block."""
-    return zip_files.open_archive(lambda: io.FileIO(path))
-
-
-def read_entry(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
-    """Return the content of an entry; FormatError as for :func:`.zip_files.read_entry`."""
-    return zip_files.read_entry(archive, info, LARGEST_ENTRY)
 
 
 class GameArchive:
@@ -54,7 +42,7 @@ class GameArchive:
         if name is None:
             return None
         with open_archive(self.path) as archive:
-            return read_entry(archive, archive.getinfo(name))
+            return read_entry(archive, archive.getinfo(name), LARGEST_ENTRY)
 
     def has_folder(self, path: str) -> bool:
         """Return whether blueprints are in the folder of a path."""

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from load_package import SAMPLES
-from meshferry.io_formats.second_life.collada import codec, mapping
 from meshferry.io_formats.second_life.avatar import joints as avatar_joints
+from meshferry.io_formats.second_life.collada import codec, mapping
 from meshferry.io_formats.second_life.collada.document import Collada, Geometry, Group, Instance, Node, Skin
 from meshferry.io_formats.second_life.upload_set import mapping as upload_set_mapping
 
@@ -239,22 +239,23 @@ def uploaded(made: Any) -> tuple[np.ndarray, dict[str, Any]]:
     return np.einsum("vij,vj->vi", of_points, points)[:, :3], numbers
 
 
-@pytest.mark.parametrize("scale", [1.0, 0.9])
 @pytest.mark.parametrize(
-    "changes",
+    ("through", "scale", "changes"),
     [
-        {},
-        {"scale": (2, 2, 2)},
-        {"scale": (1.003, 1.003, 1.003)},
-        {"scale": (1, 1, 1.1)},
-        {"scale": (-1, 1, 1)},
-        {"rotation_euler": (0.5, 0, 0)},
-        {"rotation_euler": (0, 0, np.pi / 2)},
-        {"rotation_euler": (0.2, 0.1, 2.5), "scale": (0.5, 0.5, 0.5)},
+        ("own", 1.0, {}),
+        ("own", 1.0, {"scale": (2, 2, 2)}),
+        ("own", 0.9, {"scale": (1.003, 1.003, 1.003)}),
+        ("own", 0.9, {"scale": (1, 1, 1.1)}),
+        ("own", 1.0, {"scale": (-1, 1, 1)}),
+        ("own", 1.0, {"rotation_euler": (0.5, 0, 0)}),
+        ("own", 1.0, {"rotation_euler": (0, 0, np.pi / 2)}),
+        ("own", 0.9, {"rotation_euler": (0, 0, np.pi / 2)}),
+        ("own", 0.9, {"rotation_euler": (0.2, 0.1, 2.5), "scale": (0.5, 0.5, 0.5)}),
+        ("parent", 1.0, {"scale": (2, 2, 2)}),
+        ("parent", 0.9, {"scale": (-1, 1, 1)}),
     ],
     ids=str,
 )
-@pytest.mark.parametrize("through", ["own", "parent"])
 def test_the_transform_of_an_imported_armature_moves_joints_as_if_applied(
     clean_blender: Any, through: str, changes: dict[str, Any], scale: float
 ) -> None:

@@ -184,15 +184,12 @@ def _compare_names(given: Sequence[str], report: Report) -> None:
     """Refuse a second highest level of a model, and report names that are only similar to those of levels."""
     known = set(given)
     for name in given:
-        found = lod_names.parse(name)
-        if found.level == 0 and found.stem + found.number in known:
-            raise ExportError(
-                "'{}' and '{}' are both the highest level of one model; rename one of them: levels end in _LOD2 "
-                "(medium), _LOD1 (low) and _LOD0 (lowest)",
-                found.stem + found.number,
-                name,
+        base, meant = lod_names.without_suffix(name), lod_names.meant_name(name)
+        if lod_names.parse(name).level == 0 and base in known:
+            text = (
+                "'{}' and '{}' are both the highest level of one model; rename one: levels end in _LOD2, _LOD1, _LOD0"
             )
-        meant = lod_names.meant_name(name)
+            raise ExportError(text, base, name)
         if meant and lod_names.without_suffix(meant) in known:
             text = "exported as an object of its own; if it is a level or shape of '{}', call it '{}'"
             report.change("name-like-level", text, lod_names.without_suffix(meant), meant, item=listed([name]))

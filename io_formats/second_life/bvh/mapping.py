@@ -243,37 +243,32 @@ _SEEN = "mWristLeft"
 """Joint that a message names as an example."""
 
 
-@np.errstate(over="ignore", invalid="ignore")  # files may contain extreme numbers
+@np.errstate(all="ignore")  # files may contain extreme numbers
 def _report_axes(document: Bvh, scene: Scene) -> None:
     """Report offsets in other axes than those of the viewer, which ignores them but plays the angles in its axes."""
     heads, rests = np.zeros((len(document.joints), 3)), avatar_joints.rest_matrices()
+    own: dict[str, int] = {}
     for number, joint in enumerate(document.joints):
         heads[number] = np.array(joint.offset) + (heads[joint.parent] if joint.parent >= 0 else 0.0)
-    known = [(number, avatar_joints.canonical(joint.name)) for number, joint in enumerate(document.joints)]
-    own = {name: number for number, name in known if name is not None}
+        own.setdefault(avatar_joints.canonical(joint.name) or "", number)
+    own.pop("", None)
+    if len(own) < _FEWEST:
+        return
     given = heads[list(own.values())]
-    wanted = np.array([rests[name][:3, 3] for name in own]).reshape(-1, 3) @ TO_AVATAR / INCH
-    given, wanted = given - given[:1], wanted - wanted[:1]
-    sizes = np.linalg.norm(given), np.linalg.norm(wanted)
-    if len(own) < _FEWEST or not min(sizes) > 0.0 or not np.isfinite(sizes).all():
-        return
+    wanted = np.array([rests[name][:3, 3] for name in own]) @ TO_AVATAR
+    given, wanted = given - given[0], wanted - wanted[0]
     turns = euler_matrices(_QUARTERS[:, ::-1], "ZYX")
-    alike = np.einsum("nij,kj,ki->n", turns, given, wanted).round(9) / (sizes[0] * sizes[1])
-    best = int(np.argmax(alike))
-    if alike[0] >= _UPRIGHT or alike[best] < _UPRIGHT:
-        return
-    example = _SEEN if _SEEN in own else list(own)[-1]
-    place = ", ".join(f"{value:.3g}" for value in heads[own[example]])
-    angles = zip("XYZ", _QUARTERS[best].tolist(), strict=True)
-    turn = ", then ".join(f"{angle:.0f}° about {axis}" for axis, angle in angles if angle)
-    scene.report.change(
-        "bvh-in-other-axes",
-        "its offsets have other axes than the viewer takes (Y up, Z forward): '{}' is at ({}), so the animation plays "
-        "turned; before the export, turn the armature by {} and apply that",
-        example,
-        place,
-        turn,
-    )
+    alike = np.einsum("nij,kj,ki->n", turns, given, wanted) / (np.linalg.norm(given) * np.linalg.norm(wanted))
+    best = int(np.argmax(alike.round(6)))
+    if alike[0] < _UPRIGHT <= alike[best]:
+        example = _SEEN if _SEEN in own else list(own)[-1]
+        template = (
+            "its offsets have other axes than the viewer takes (Y up, Z forward): '{}' is at ({}), so the animation "
+            "plays turned; before the export, turn the armature by {} and apply that"
+        )
+        place = ", ".join(f"{value:.3g}" for value in heads[own[example]])
+        turn = [f"{angle:.0f}° about {axis}" for axis, angle in zip("XYZ", _QUARTERS[best], strict=True) if angle]
+        scene.report.change("bvh-in-other-axes", template, example, place, ", then ".join(turn))
 
 
 def files_of(scene: Scene, options: Mapping[str, Any] | None = None) -> list[Scene]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-
 from ...core.errors import FormatError
 from ...encodings.xml_files import SIZE_LIMIT
 from ...encodings.zip_files import open_archive, read_entry
@@ -26,7 +24,7 @@ def unpacked(data: bytes, limit: int | None = None) -> bytes:
     """
     if not data.startswith(ZIP):
         return data
-    with open_archive(lambda: io.BytesIO(data)) as archive:
+    with open_archive(data) as archive:
         found = [info for info in archive.infolist() if info.filename.lower().endswith(".dae")]
         if len(found) != 1:
             raise FormatError("The zip file has {:,} .dae files; one is expected", len(found))

@@ -87,12 +87,11 @@ class MaterialReader:
 
 def _color_of(channel: Element | None, parameters: Mapping[str, Element]) -> tuple[float, float, float, float] | None:
     """Return the colour of a channel of a shader, which it states itself or by a parameter; None if there is none."""
-    if channel is None or channel.find("color") is not None:
-        return None if channel is None else _color(channel.find("color"))
-    link = channel.find("param")
+    link = None if channel is None else channel.find("param")
     parameter = None if link is None else parameters.get(link.get("ref") or text_of(link))
-    values = [] if parameter is None else [one for one in parameter if one.tag in {"float3", "float4"}]
-    return _color(values[0]) if values else None
+    stated = channel if parameter is None else parameter
+    found = [] if stated is None else [one for one in stated if one.tag in {"color", "float3", "float4"}]
+    return _color(found[0]) if found else None
 
 
 def _color(element: Element | None) -> tuple[float, float, float, float] | None:

@@ -27,7 +27,7 @@ class JointIndex:
     """The joints among the nodes of a document."""
 
     def __init__(self, document: Collada) -> None:
-        self.nodes = document.nodes
+        self.document, self.nodes = document, document.nodes
         self.roots: list[int] = []
         """The topmost joint among each node and its ancestors; -1 if none of them is a joint."""
         self.below: dict[int, list[int]] = {}
@@ -72,9 +72,8 @@ class JointIndex:
 class RigGroup:
     """The meshes that share a skeleton, and the topmost joints of this skeleton."""
 
-    document: Collada
     index: JointIndex
-    roots: set[int]
+    roots: set[int] = field(default_factory=set)
     """Nodes of the document; empty if the joints have no nodes."""
     parts: list[Part] = field(default_factory=list)
 
@@ -91,9 +90,9 @@ class RigGroup:
     @property
     def names(self) -> set[str]:
         """Names of the joints in skins and nodes."""
-        nodes = [self.document.nodes[number] for number in self.joint_nodes]
-        words = {word for skin in self.skins for word in skin.joint_names}
-        return words | {name for node in nodes for name in (node.sid, node.name, node.id)}
+        nodes = [self.index.nodes[number] for number in self.joint_nodes]
+        found = {name for node in nodes for name in (node.sid, node.name, node.id)}
+        return found.union(*(skin.joint_names for skin in self.skins))
 
     def add(self, other: RigGroup) -> None:
         """Add the joints and meshes of another group, which is empty afterwards."""
@@ -122,23 +121,25 @@ def rig_groups(document: Collada, models: Iterable[Model]) -> list[RigGroup]:
         rigged = [part for part in (model.main, *model.parts.values()) if part.instance.skin >= 0]
         if not rigged:
             continue
-        key, index = id(rigged[0].document), indices[id(rigged[0].document)]
+        index = indices[id(rigged[0].document)]
         roots = _roots_of(rigged[0], index)
-        joined = list(dict.fromkeys(of_root[key, root] for root in (roots or {-1}) if (key, root) in of_root))
-        if not joined and rigged[0].document is not document:
-            words = skin_of(rigged[0]).joint_names
-            joined = [group for group in groups[:1] if group.names.issuperset(words)]
+        keys = [(id(index), root) for root in roots or {-1}]
+        joined = list(dict.fromkeys(of_root[key] for key in keys if key in of_root))
+        if not joined and index.document is not document:
+            joined = [group for group in groups[:1] if group.names.issuperset(skin_of(rigged[0]).joint_names)]
         if not joined:
-            joined = [RigGroup(rigged[0].document, index, set())]
+            joined = [RigGroup(index)]
             groups += joined
         for other in joined[1:]:
+            keys += [(id(index), root) for root in other.roots]
             joined[0].add(other)
         joined[0].parts += rigged
         if joined[0].index is index:
             joined[0].roots |= roots
-            of_root.update(dict.fromkeys([(key, root) for root in joined[0].roots or {-1}], joined[0]))
-    groups = [group for group in groups if group.parts]
-    _add_unused(RigGroup(document, indices[id(document)], set()), groups)
+            of_root.update(dict.fromkeys(keys, joined[0]))
+    groups = _with_unused([group for group in groups if group.parts], indices[id(document)])
+    if len(groups) > _MOST_SKELETONS:
+        raise FormatError("The file has more than {:,} skeletons", _MOST_SKELETONS)
     return _with_one_avatar(groups)
 
 
@@ -150,21 +151,16 @@ def _roots_of(part: Part, index: JointIndex) -> set[int]:
     return {index.roots[number] for number in linked if number >= 0 and index.roots[number] >= 0}
 
 
-def _add_unused(empty: RigGroup, groups: list[RigGroup]) -> None:
+def _with_unused(groups: list[RigGroup], index: JointIndex) -> list[RigGroup]:
     """Add the joints that no mesh uses: to the skeleton beside them, such as control bones, or as skeletons."""
-    nodes = empty.document.nodes
-    held = [group for group in groups if group.document is empty.document]
-    used = {root for group in held for root in group.roots}
-    beside = {nodes[root].parent: group for group in reversed(held) for root in group.roots}
-    for root in empty.index.below:
-        if root not in used:
-            above = nodes[root].parent
-            if above not in beside:
-                beside[above] = RigGroup(empty.document, empty.index, set())
-                groups.append(beside[above])
-            beside[above].roots.add(root)
-    if len(groups) > _MOST_SKELETONS:
-        raise FormatError("The file has more than {:,} skeletons", _MOST_SKELETONS)
+    held = {root: group for group in reversed(groups) if group.index is index for root in group.roots}
+    beside = {index.nodes[root].parent: group for root, group in held.items()}
+    for root in index.below:
+        if root not in held:
+            group = beside.setdefault(index.nodes[root].parent, RigGroup(index))
+            groups += [] if group.parts or group.roots else [group]
+            group.roots.add(root)
+    return groups
 
 
 def _with_one_avatar(groups: Sequence[RigGroup]) -> list[RigGroup]:

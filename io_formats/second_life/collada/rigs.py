@@ -123,7 +123,7 @@ class Rig:
     def __init__(self, group: RigGroup, name: str, options: Mapping[str, Any], report: Report) -> None:
         self.report = report
         self.group = group
-        self.document = group.document
+        self.document = group.index.document
         self.at_table = REST.text(options) == "TABLE"
         self._names: dict[str, str] = {}
         self.words: dict[str, str] = {}

@@ -131,16 +131,15 @@ def _require_equal_positions(trees: Sequence[JointTree]) -> None:
     first: dict[str, tuple[JointTree, Matrix]] = {}
     for tree in trees:
         known = {joint.name: first.setdefault(joint.name, (tree, joint.local)) for joint in tree.joints}
-        offsets = {joint.name: np.abs((known[joint.name][1] - joint.local)[:3, 3]).max() for joint in tree.joints}
-        apart = [name for name, offset in offsets.items() if offset > MOVED]
+        shifts = {joint.name: (known[joint.name][1] - joint.local)[:3, 3] for joint in tree.joints}
+        apart = [name for name, shift in shifts.items() if np.abs(shift).max() > MOVED]
         if apart:
-            raise ExportError(
+            template = (
                 "'{}' and '{}' have other positions of {}, but viewers keep one position of each joint for all meshes "
-                "of an upload; export the meshes of each armature to files of their own",
-                known[apart[0]][0].name,
-                tree.name,
-                listed(of_kind("bone", apart), _MOST_NAMED),
+                "of an upload; export the meshes of each armature to files of their own"
             )
+            names = listed(of_kind("bone", apart), _MOST_NAMED)
+            raise ExportError(template, known[apart[0]][0].name, tree.name, names)
 
 
 def box_of(least: FloatArray, most: FloatArray) -> Mesh:
