@@ -238,7 +238,7 @@ _UPRIGHT = 0.8
 _QUARTERS = np.array(sorted(itertools.product((0.0, 90.0, -90.0, 180.0), repeat=3), key=np.count_nonzero))
 """(64, 3) angles about X, Y and Z that turn by multiples of 90°, none first."""
 _FEWEST = 4
-"""Number of joints of the avatar from which the axes of a file can be told."""
+"""Number of joints of the avatar that a comparison of axes needs."""
 _SEEN = "mWristLeft"
 """Joint that a message names as an example."""
 

@@ -362,7 +362,7 @@ _FORBIDDEN = re.compile(
 )
 """Control characters, and references to these and to surrogates. OpenSim's reader and writer do not check them."""
 _REPEATED_PREFIX = re.compile(rb"(?:xmlns:){2,}")
-"""OpenSim writes such prefixes, which are no XML, and repairs them before it parses."""
+"""OpenSim writes such prefixes, which is not XML, and repairs them before it parses."""
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 LONGEST_NAME = 255
 

@@ -364,9 +364,9 @@ def test_bvh_joints_that_hold_the_first_pose_are_named() -> None:
     frames = np.zeros((3, 15))
     frames[:, 9] = -60.0  # lShldr
     document = Bvh(joints, 1 / 30, frames)
-    for told in (SECOND_LIFE_BVH.check, lambda document: SECOND_LIFE_BVH.to_scene(document, "held")):
+    for read in (SECOND_LIFE_BVH.check, lambda document: SECOND_LIFE_BVH.to_scene(document, "held")):
         with pytest.raises(FormatError, match="Nothing moves in it"):
-            told(document)
+            read(document)
     frames[2, 6] = 5.0  # chest
     (message,) = SECOND_LIFE_BVH.check(document)
     assert message.kind is Kind.WARNING and "1 joint holds the pose of the first frame" in message

@@ -1,4 +1,4 @@
-"""Rigs of Collada documents that are no avatars, and skeletons without a mesh, judged by the formula of Collada."""
+"""Rigs of Collada documents other than avatars, and skeletons without a mesh, judged by the formula of Collada."""
 
 from __future__ import annotations
 
