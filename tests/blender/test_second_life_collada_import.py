@@ -293,3 +293,65 @@ def test_the_transform_of_an_imported_armature_moves_joints_as_if_applied(
     assert numbers.keys() == of_applied.keys()
     for name, matrix in numbers.items():
         np.testing.assert_allclose(matrix, of_applied[name], atol=2e-5, err_msg=name)
+
+
+def test_plain_files_are_for_uploads_if_the_avatar_faces_x(clean_blender: Any) -> None:
+    from meshferry.cli.conversions.part_writing import turned_rigs
+    from meshferry.io_formats.registry import by_name
+
+    made = imported(dressed(1.0))
+    (rig,), obj = made.armatures, made.objects[-1]
+    for degrees, is_turned in ((0, True), (90, False), (180, True), (37, True)):
+        rig.rotation_mode, rig.rotation_euler = "XYZ", (0, 0, np.radians(degrees))
+        bpy.context.view_layer.update()
+        notes = turned_rigs([obj], by_name("second_life_upload"))
+        assert [message.is_note for message in notes] == [True] * is_turned
+        assert all("convert to .dae" in message and "'body'" in message for message in notes)
+
+
+def test_the_word_of_a_joint_goes_back_and_its_name_is_shown(clean_blender: Any) -> None:
+    document = dressed(1.0)
+    document.skins[0].joint_names[2] = "DEF-spine_002"
+    document.nodes[2].id = document.nodes[2].sid = "DEF-spine_002"
+    document.nodes[2].name = "DEF-spine.002"
+    made = imported(document)
+    assert {"DEF-spine.002", "mPelvis"} <= set(made.armatures[0].data.bones.keys())
+    assert "DEF-spine.002" in made.objects[-1].vertex_groups
+    (instance,) = upload_set_mapping.from_scene(exported(made)).files[0].instances
+    assert instance.skin is not None and "DEF-spine_002" in instance.skin.joint_names
+    assert "unknown-joints" in {message.code for message in made.warnings}
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("Chair_LOD3", "refused"),
+        ("Chair_lod3", "refused"),
+        ("Chair-LOD2", "call it 'Chair_LOD2'"),
+        ("Chair_LOW", "call it 'Chair_LOD1'"),
+        ("Chair.phys", "call it 'Chair_PHYS'"),
+        ("Stool_LOW", ""),
+        ("Chair_LOD2", ""),
+        ("Chair_HIGH", ""),
+    ],
+)
+def test_names_that_are_nearly_those_of_levels(clean_blender: Any, name: str, said: str) -> None:
+    from meshferry.blender_data import export_options
+    from meshferry.blender_data.exporting import object_selection
+    from meshferry.blender_data.exporting.models import model_objects
+    from meshferry.io_formats.core.errors import ExportError
+    from meshferry.io_formats.core.messages import Report
+
+    for each in ("Chair", name):
+        mesh = bpy.data.meshes.new(each)
+        mesh.from_pydata([(0, 0, 0), (1, 0, 0), (0, 1, 0)], [], [(0, 1, 2)])
+        bpy.context.scene.collection.objects.link(bpy.data.objects.new(each, mesh))
+    source, report = object_selection.Source("SCENE", None), Report()
+    options = export_options.ExportOptions.of({})
+    if said == "refused":
+        with pytest.raises(ExportError, match=f"'Chair' and '{name}' are both the highest level"):
+            model_objects.find_models(bpy.context, source, options, report)
+        return
+    model_objects.find_models(bpy.context, source, options, report)
+    assert [message.code for message in report.messages] == ["name-like-level"] * bool(said)
+    assert all(said in message and f"'{name}'" in message.item for message in report.messages)
