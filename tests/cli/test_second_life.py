@@ -115,7 +115,7 @@ def test_formats_tells_what_is_read_and_written(meshferry):
         "second_life_mesh": ([".llmesh", ".mesh"], [".llmesh"], False),
         "second_life_bundle": ([".slm"], [".slm"], True),
         "second_life_upload": ([], [".dae"], True),
-        "second_life_collada": ([".dae"], [], False),
+        "second_life_collada": ([".dae", ".zae"], [], False),
         "second_life_request": ([], [".llsd"], True),
         "second_life_animation": ([".anim"], [".anim"], False),
         "second_life_bvh": ([".bvh"], [".bvh"], False),
