@@ -20,7 +20,7 @@ from .partners import Model, Part
 
 _SAME_BIND = 1e-3
 """Largest difference of bind matrices that count as equal, relative to their largest entry if that is above 1."""
-_MOST_SKELETONS = 1_000
+_MOST_SKELETONS = 256
 
 
 class JointIndex:
@@ -43,7 +43,11 @@ class JointIndex:
                 for number, node in enumerate(self.nodes):
                     if node.is_joint is is_joint and (name := str(getattr(node, key))):
                         self._named.setdefault(avatar_joints.canonical(name) or name, []).append(number)
+        self._ids: dict[str, list[int]] = {}
+        for number, node in enumerate(self.nodes):
+            self._ids.setdefault(node.id, []).append(number)
         self._near: dict[str, dict[int, int]] = {}
+        """For each id, a node that has it below each node."""
 
     def find(self, name: str, roots: Container[int] = ()) -> int:
         """Return the node of a joint, found by sid, else by name or id; -1 if there is none.
@@ -55,14 +59,12 @@ class JointIndex:
 
     def find_near(self, node_id: str, near: int) -> int:
         """Return the node with an id; of several copies, the one with the nearest ancestor in common with a node."""
-        if node_id not in self._near:
-            below = self._near[node_id] = {}
-            for number, node in enumerate(self.nodes):
-                above = number if node.id == node_id else -1
-                while above >= 0:
-                    below.setdefault(above, number)
-                    above = self.nodes[above].parent
-        below = self._near[node_id]
+        below = self._near.setdefault(node_id, {})
+        for number in self._ids.pop(node_id, ()):
+            above = number
+            while above >= 0:
+                below.setdefault(above, number)
+                above = self.nodes[above].parent
         while near >= 0 and near not in below:
             near = self.nodes[near].parent
         return below.get(near, next(iter(below.values()), self.find(node_id)))

@@ -266,8 +266,9 @@ class Rig:
         whole = JOINTS.text(options) == "AVATAR"
         needed = {above for joint in self.used if joint in table for above in avatar_joints.ancestors(joint)}
         chosen = [joint for joint in names if joint in self.used or (joint in table and table[joint].is_bone and whole)]
-        chosen += [joint for joint in names if joint in needed and joint not in chosen and table[joint].is_bone]
-        chosen += [joint for joint in self.words if whole and joint not in table and joint not in chosen]
+        chosen += [joint for joint in names if joint in needed and table[joint].is_bone]
+        chosen += [joint for joint in self.words if whole and joint not in table]
+        chosen = list(dict.fromkeys(chosen))
         expected = avatar_joints.rest_matrices()
         rests = np.array([self.rests.get(joint, expected.get(joint, np.identity(4))) for joint in chosen])
         parents = {joint: above for joint, above in self._parents(chosen).items() if above and joint not in table}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from meshferry.io_formats.core.errors import FormatError
 from meshferry.io_formats.core.scene import Node as SceneNode
 from meshferry.io_formats.core.scene import Scene
 from meshferry.io_formats.geometry.transforms import matrix_of_transform
@@ -213,3 +215,16 @@ def test_names_of_bones(word: str, sid: str, name: str, found: str, label: str) 
     assert joint.label == label
     codes = {message.code for message in scene.warnings}
     assert ("unknown-joints" in codes) == (found in joints.table())  # Root and Hand, and words that are only sids
+
+
+def test_the_number_of_skeletons_is_bounded() -> None:
+    """Links in a small file can multiply a rig, whose armatures take seconds each hundred."""
+    document = Collada(up_axis="Z_UP")
+    for number in range(2000):
+        document.nodes.append(Node(f"{number}", -1, np.identity(4), f"{number}", f"{number}", is_joint=True))
+        document.nodes.append(Node("", number, np.identity(4), instances=[Instance(0, 0, skeletons=[f"{number}"])]))
+    add_rig(document, np.identity(4))
+    started = time.monotonic()
+    with pytest.raises(FormatError, match="more than 256 skeletons"):
+        to_scene(document, "file")
+    assert time.monotonic() - started < 5
