@@ -242,7 +242,7 @@ _SHARED = 0.005
 was imported before. Such bones count as unmoved while the armature is unchanged."""
 _DAMAGED = 1e-6
 """Tolerance for comparing an inverse bind matrix with the identity, which marks an unusable matrix."""
-_TURNED = 0.1
+_TURNED = 0.25
 """Tolerance for the elements of the rotation from the space of an imported binding to the avatar's."""
 _MOST_NAMED = 4
 
