@@ -103,6 +103,8 @@ def test_morph_targets_that_the_viewer_makes_are_not_missed() -> None:
     made = {morph.name for morph in sliders.morphs() if "_Physics_" in morph.name}
     assert len(made) == 8
     files = classic_meshes.folder_of_viewer()
+    for name in made:
+        files = {file: data.replace(name64(name), name64("Another")) for file, data in files.items()}
     lacking = files["avatar_head.llm"].replace(name64("Fat_Head"), name64("Other"))
     for changed, said in ((files, []), ({**files, "avatar_head.llm": lacking}, ["'Fat_Head'"])):
         warnings = [str(message) for message in classic_body.scene_of(changed).warnings]
