@@ -161,7 +161,7 @@ def build(
     bind, parents = bind_matrices(skeleton), parents_of(skeleton)
     world = hierarchy.world_matrices(bind, parents)
     _require_finite(skeleton, world)
-    given = names.fit_all([joint.name for joint in skeleton.joints], "Bone")
+    given = names.fit_all([joint.label or joint.name for joint in skeleton.joints], "Bone")
     with edit_mode(context, made):
         given = _edit_bones(data, given, skeleton.joints, joint_poses.rest_matrix(world), drawing)
         if not skeleton.inherits_scale:

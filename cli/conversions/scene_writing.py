@@ -337,7 +337,7 @@ class OutputWriter:
         if target.left_out:
             self._report_left_out(objects, outcome, target)
         if target.moves_rigs_in:
-            outcome.add(moved_rigs(objects, by_name(target.moves_rigs_in)))
+            outcome.add(turned_rigs(objects, by_name(target.moves_rigs_in)))
         if self._settings.dry_run:
             return
         outputs, notices = blender_exchange.write_objects(self._session, objects, clips, outcome.target, target)
@@ -438,26 +438,34 @@ def hidden_objects(objects: Iterable[Any]) -> Message:
     return message
 
 
-def moved_rigs(objects: Iterable[Any], uploaded: Format) -> list[Message]:
-    """Return a note about rigged meshes that viewers would move, with the format that uploads them right."""
+def turned_rigs(objects: Iterable[Any], uploaded: Format) -> list[Message]:
+    """Return a note about rigged meshes that viewers would turn, with the format that uploads them right.
+
+    Viewers show such files right only if the avatar faces +X in Blender's world.
+    """
+    import numpy as np
+
     from ...blender_data import names
     from ...blender_data.armature_modifiers import armature_of
+    from ...io_formats.second_life.avatar.joints import canonical, facing_of
+
+    def is_turned(rig: Any) -> bool:
+        bones = {names.name_in_file(bone): rig.matrix_world @ bone.head_local for bone in rig.data.bones}
+        heads = {known: np.array(head) for name, head in bones.items() if (known := canonical(name)) is not None}
+        return uploaded.capabilities.knows_most(list(bones)) and not np.allclose(facing_of(heads), np.identity(4))
 
     rigs: dict[str, Any] = {obj.name: armature_of(obj) for obj in objects}
-    moved = [
-        name
-        for name, rig in rigs.items()
-        if rig is not None and uploaded.capabilities.knows_most([names.name_in_file(bone) for bone in rig.data.bones])
-    ]
+    turned = [name for name, rig in rigs.items() if rig is not None and is_turned(rig)]
     report = Report()
-    if moved:
+    if turned:
         report.note(
             "rigged-mesh-not-for-upload",
-            "{} not for uploads: viewers move the vertices of such files; convert to {} ({}) instead: {}",
-            counted(len(moved), "rigged mesh is", "rigged meshes are"),
+            "{} not for uploads: the avatar does not face +X, so viewers turn it and move its joints; convert to {} "
+            "({}) instead: {}",
+            counted(len(turned), "rigged mesh is", "rigged meshes are"),
             uploaded.extensions[0],
             uploaded.label,
-            listed(moved),
+            listed(of_kind("object", turned)),
         )
     return report.messages
 

@@ -264,6 +264,9 @@ class Skin:
     """Whether joints with ``joint_positions`` ignore the body shape sliders."""
     differs_from_rest: bool = False
     """Whether the matrices may bind joints with other axes, scales or places than the skeleton has at rest."""
+    turned: Matrix4 | None = field(default_factory=lambda: np.identity(4))
+    """(4, 4) rotation about Z of the armature, which the matrices include; None if the armature is leant, scaled or
+    mirrored, so that the file binds its joints elsewhere."""
     is_aligned: bool = False
     """Whether the joints of the skeleton rest exactly where the matrices bind them, so that no common correction has to
     be computed."""
@@ -345,10 +348,13 @@ class Joint:
     """A joint of a skeleton; the bind transform is local to its parent."""
 
     name: str
+    """In the file."""
     parent: int = -1
     translation: tuple[float, float, float] = (0.0, 0.0, 0.0)
     rotation: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)
     scale: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    label: str = ""
+    """Name of its bone; empty for the name in the file."""
     inverse_bind: FloatArray | None = None
     """(4, 4) float32 if the file has one."""
     tail: tuple[float, float, float] | None = None

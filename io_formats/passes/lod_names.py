@@ -25,6 +25,9 @@ FILE_SUFFIXES: Mapping[str, str] = {
 }
 """Suffixes of the names of files of one model, in lower case, and the suffix of the level or shape that they hold."""
 
+_SIMILAR = re.compile(
+    r"(?P<stem>.+?)[-_. ](?P<suffix>LOD[0-3]|HIGH|MED|MID|LOW|LOWEST|PHYS)(?P<number>\.\d{3,})?", re.IGNORECASE
+)
 _LEVEL_OF_DIGIT = {"3": 0, "2": 1, "1": 2, "0": 3}
 _NAME = re.compile(r"(?P<stem>.+?)(?:_(?:LOD(?P<digit>[0-3])|(?P<physics>PHYS)))?(?P<number>\.\d{3,})?", re.IGNORECASE)
 
@@ -55,6 +58,18 @@ def parse(name: str) -> PartName:
     digit = found["digit"]
     level = _LEVEL_OF_DIGIT[digit] if digit else None
     return PartName(found["stem"], found["number"] or "", level, found["physics"] is not None)
+
+
+def meant_name(name: str) -> str:
+    """Return the name of the level or shape that a similar name such as ``chair-LOD2`` or ``chair_LOW`` may mean.
+
+    Return an empty text for other names, and for those of levels and shapes.
+    """
+    found, own = _SIMILAR.fullmatch(name), parse(name)
+    if found is None or own.level is not None or own.is_physics:
+        return ""
+    suffix = FILE_SUFFIXES["_" + found["suffix"].lower()]
+    return suffix and found["stem"] + suffix + (found["number"] or "")
 
 
 def without_suffix(name: str) -> str:

@@ -17,7 +17,8 @@ from typing import Any
 
 from ..core.errors import FormatError, refusal
 from ..core.messages import Message, Report, Text
-from .game_files import LARGEST_ENTRY, find_archive, mod_folder, open_archive, read_entry
+from ..encodings.zip_files import open_archive, read_entry
+from .game_files import LARGEST_ENTRY, find_archive, mod_folder
 
 SLOT_KEYWORDS = ("Entrance", "Bot", "Seat")
 """Keywords after ``#Slot#``, matched by prefix."""
@@ -148,7 +149,7 @@ def _archive_collections(path: Path) -> Collections:
     found: Collections = {}
     with open_archive(path) as archive:
         for info in islice(_collection_entries(archive), _MOST_FILES):
-            _add(found, _parse(read_entry(archive, info), _name_of(info.filename)))
+            _add(found, _parse(read_entry(archive, info, LARGEST_ENTRY), _name_of(info.filename)))
     if not any(found.values()):
         raise FormatError("The zip file has no material collections")
     return found

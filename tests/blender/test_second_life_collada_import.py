@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 from load_package import SAMPLES
+from meshferry.io_formats.second_life.avatar import joints as avatar_joints
 from meshferry.io_formats.second_life.collada import codec
-from meshferry.io_formats.second_life.collada.document import Collada, Geometry, Group, Instance, Node
+from meshferry.io_formats.second_life.collada.document import Collada, Geometry, Group, Instance, Node, Skin
 from meshferry.io_formats.second_life.collada.format import SECOND_LIFE_COLLADA
 from meshferry.io_formats.second_life.upload_set.format import SECOND_LIFE_UPLOAD
 
@@ -191,3 +192,167 @@ def test_an_export_writes_the_binding_of_the_file(name: str, active: bool) -> No
         assert instance.skin is not None
         for joint, matrix in zip(instance.skin.joint_names, instance.skin.inverse_bind, strict=True):
             assert matrix == pytest.approx(given[joint], rel=1e-5, abs=1e-5), joint  # 6 digits in the file
+
+
+BODY = ("mPelvis", "mTorso", "mChest", "mCollarLeft", "mCollarRight", "mShoulderLeft")
+
+
+def dressed(scale: float) -> Collada:
+    """Return a mesh of a triangle for each joint of the avatar, bound with the scale of a body shape."""
+    document = Collada(up_axis="Z_UP")
+    table, rests = avatar_joints.table(), avatar_joints.rest_matrices()
+    for name in BODY:
+        local = rests[name].copy()
+        above = next((other for other in avatar_joints.ancestors(name)[1:] if other in BODY), "")
+        local[:3, 3] -= rests[above][:3, 3] if above else 0.0
+        position = np.array(table[name].position)
+        document.nodes.append(Node(name, BODY.index(above) if above else -1, local, name, name, True, position))
+    binds = np.array([rests[name] @ np.diag((scale, scale, 1.0, 1.0)) for name in BODY])
+    count = len(BODY)
+    points = np.concatenate([binds[:, :3, 3] + np.array(away) for away in np.identity(3) / 20]).astype(np.float32)
+    corners = (np.arange(count)[:, None] + np.array((0, count, 2 * count))).reshape(-1).astype(np.int32)
+    document.geometries = [Geometry("g", points, [Group("triangles", "a", corners, np.full(count, 3, np.int32))])]
+    document.skins = [
+        Skin(
+            *(0, np.identity(4), list(BODY), np.linalg.inv(binds), np.ones(count, bool)),
+            np.ones(3 * count, np.int32),
+            np.tile(np.arange(count, dtype=np.int32), 3),
+            np.ones(3 * count, np.float32),
+        )
+    ]
+    document.nodes.append(Node("body", -1, np.identity(4), instances=[Instance(0, 0)]))
+    return document
+
+
+def uploaded(made: Any) -> tuple[np.ndarray, dict[str, Any]]:
+    """Return the points at rest as the viewer shows them, and the other numbers of an upload."""
+    (instance,) = (document := SECOND_LIFE_UPLOAD.from_scene(exported(made))).files[0].instances
+    (tree,), skin = document.files[0].trees, instance.skin
+    assert skin is not None
+    worlds: list[np.ndarray] = []
+    for node in tree.joints:
+        worlds.append(node.local if node.parent < 0 else worlds[node.parent] @ node.local)
+    place = {node.name: world for node, world in zip(tree.joints, worlds, strict=True)}
+    moves = np.array([place[name] for name in skin.joint_names]) @ skin.inverse_bind
+    of_points = np.einsum("vk,vkij->vij", skin.joint_weights, moves[skin.joint_indices])
+    points = np.c_[instance.geometry.positions, np.ones(len(instance.geometry.positions))]
+    numbers = {"bind": skin.inverse_bind, **{node.name: node.local for node in tree.joints}}
+    return np.einsum("vij,vj->vi", of_points, points)[:, :3], numbers
+
+
+@pytest.mark.parametrize(
+    ("through", "scale", "changes"),
+    [
+        ("own", 1.0, {}),
+        ("own", 1.0, {"scale": (2, 2, 2)}),
+        ("own", 0.9, {"scale": (1.003, 1.003, 1.003)}),
+        ("own", 0.9, {"scale": (1, 1, 1.1)}),
+        ("own", 1.0, {"scale": (-1, 1, 1)}),
+        ("own", 1.0, {"rotation_euler": (0.5, 0, 0)}),
+        ("own", 1.0, {"rotation_euler": (0, 0, np.pi / 2)}),
+        ("own", 0.9, {"rotation_euler": (0, 0, np.pi / 2)}),
+        ("own", 0.9, {"rotation_euler": (0.2, 0.1, 2.5), "scale": (0.5, 0.5, 0.5)}),
+        ("parent", 1.0, {"scale": (2, 2, 2)}),
+        ("parent", 0.9, {"scale": (-1, 1, 1)}),
+    ],
+    ids=str,
+)
+def test_the_transform_of_an_imported_armature_moves_joints_as_if_applied(
+    clean_blender: Any, through: str, changes: dict[str, Any], scale: float
+) -> None:
+    made = imported(dressed(scale))
+    (rig,), obj = made.armatures, made.objects[-1]
+    at_rest, _ = uploaded(made)
+    moved = rig
+    if through == "parent":
+        moved = bpy.data.objects.new("Parent", None)
+        bpy.context.scene.collection.objects.link(moved)
+        rig.parent = moved
+    moved.rotation_mode = "XYZ"
+    for name, value in changes.items():
+        setattr(moved, name, value)
+    bpy.context.view_layer.update()
+    found, numbers = uploaded(made)
+    if scale == 1.0:  # otherwise the viewer replaces the shape by that of the avatar
+        world = np.array(rig.matrix_world)
+        heads = {bone.name: world[:3, :3] @ np.array(bone.head_local) for bone in rig.data.bones}
+        turn = avatar_joints.facing_of(heads)[:3, :3]
+        shown = column(obj.data.vertices, "co", 3) @ np.array(obj.matrix_world)[:3, :3].T @ turn.T
+        np.testing.assert_allclose(np.unique(found.round(4), axis=0), np.unique(shown.round(4), axis=0), atol=2e-4)
+    if through == "parent":
+        rig.parent = None
+        rig.matrix_world = moved.matrix_world
+    for each in (rig, obj):
+        each.select_set(True)
+    bpy.context.view_layer.objects.active = rig
+    bpy.ops.object.transform_apply()
+    applied, of_applied = uploaded(made)
+    if changes.get("rotation_euler") == (0, 0, np.pi / 2):  # a turn keeps the binding of the file, unless applied
+        np.testing.assert_allclose(found, at_rest, atol=1e-5)
+        return
+    np.testing.assert_allclose(found, applied, atol=1e-5)
+    assert numbers.keys() == of_applied.keys()
+    for name, matrix in numbers.items():
+        np.testing.assert_allclose(matrix, of_applied[name], atol=2e-5, err_msg=name)
+
+
+def test_plain_files_are_for_uploads_if_the_avatar_faces_x(clean_blender: Any) -> None:
+    from meshferry.cli.conversions.scene_writing import turned_rigs
+    from meshferry.io_formats.registry import by_name
+
+    made = imported(dressed(1.0))
+    (rig,), obj = made.armatures, made.objects[-1]
+    for degrees, is_turned in ((0, True), (90, False), (180, True), (37, True)):
+        rig.rotation_mode, rig.rotation_euler = "XYZ", (0, 0, np.radians(degrees))
+        bpy.context.view_layer.update()
+        notes = turned_rigs([obj], by_name("second_life_upload"))
+        assert [message.is_note for message in notes] == [True] * is_turned
+        assert all("convert to .dae" in message and "'body'" in message for message in notes)
+
+
+def test_the_word_of_a_joint_goes_back_and_its_name_is_shown(clean_blender: Any) -> None:
+    document = dressed(1.0)
+    document.skins[0].joint_names[2] = "DEF-spine_002"
+    document.nodes[2].id = document.nodes[2].sid = "DEF-spine_002"
+    document.nodes[2].name = "DEF-spine.002"
+    made = imported(document)
+    assert {"DEF-spine.002", "mPelvis"} <= set(made.armatures[0].data.bones.keys())
+    assert "DEF-spine.002" in made.objects[-1].vertex_groups
+    (instance,) = SECOND_LIFE_UPLOAD.from_scene(exported(made)).files[0].instances
+    assert instance.skin is not None and "DEF-spine_002" in instance.skin.joint_names
+    assert "unknown-joints" in {message.code for message in made.warnings}
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("Chair_LOD3", "refused"),
+        ("Chair_lod3", "refused"),
+        ("Chair-LOD2", "call it 'Chair_LOD2'"),
+        ("Chair_LOW", "call it 'Chair_LOD1'"),
+        ("Chair.phys", "call it 'Chair_PHYS'"),
+        ("Stool_LOW", ""),
+        ("Chair_LOD2", ""),
+        ("Chair_HIGH", ""),
+    ],
+)
+def test_names_that_are_nearly_those_of_levels(clean_blender: Any, name: str, said: str) -> None:
+    from meshferry.blender_data import export_options
+    from meshferry.blender_data.exporting import object_selection
+    from meshferry.blender_data.exporting.models import model_objects
+    from meshferry.io_formats.core.errors import ExportError
+    from meshferry.io_formats.core.messages import Report
+
+    for each in ("Chair", name):
+        mesh = bpy.data.meshes.new(each)
+        mesh.from_pydata([(0, 0, 0), (1, 0, 0), (0, 1, 0)], [], [(0, 1, 2)])
+        bpy.context.scene.collection.objects.link(bpy.data.objects.new(each, mesh))
+    source, report = object_selection.Source("SCENE", None), Report()
+    options = export_options.ExportOptions.of({})
+    if said == "refused":
+        with pytest.raises(ExportError, match=f"'Chair' and '{name}' are both the highest level"):
+            model_objects.find_models(bpy.context, source, options, report)
+        return
+    model_objects.find_models(bpy.context, source, options, report)
+    assert [message.code for message in report.messages] == ["name-like-level"] * bool(said)
+    assert all(said in message and f"'{name}'" in message.item for message in report.messages)

@@ -369,7 +369,7 @@ def test_coarser_levels_and_shapes_stay_behind(meshferry, tmp_path):
 
 def test_a_rigged_mesh_of_the_avatar_is_not_for_uploads(meshferry, tmp_path):
     tunic = models.ROOT / "examples" / "tunic.llmesh"
-    note = "1 rigged mesh is not for uploads: viewers move the vertices of such files; convert to .dae"
+    note = "1 rigged mesh is not for uploads: the avatar does not face +X"
     for target in ("tunic.glb", "tunic.gltf", "tunic.blend"):
         done = meshferry("convert", tunic, tmp_path / target)
         assert (done.err.count(note), done.status) == (0 if target == "tunic.blend" else 1, 0)

@@ -91,7 +91,7 @@ def test_collada_files_show_their_origin(meshferry, tmp_path):
     packed = tmp_path / "box.zae"
     with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr("box.dae", path.read_bytes())
-    assert "This is a compressed Collada file (.zae); unpack it" in meshferry("inspect", packed).err
+    assert "  2 nodes, 24 triangles, 16 vertices, 4 surfaces\n" in meshferry("inspect", packed).out
 
 
 def test_check_tells_what_the_viewer_refuses_of_collada_files(meshferry, tmp_path):
@@ -115,7 +115,7 @@ def test_formats_tells_what_is_read_and_written(meshferry):
         "second_life_mesh": ([".llmesh", ".mesh"], [".llmesh"], False),
         "second_life_bundle": ([".slm"], [".slm"], True),
         "second_life_upload": ([], [".dae"], True),
-        "second_life_collada": ([".dae"], [], False),
+        "second_life_collada": ([".dae", ".zae"], [], False),
         "second_life_request": ([], [".llsd"], True),
         "second_life_animation": ([".anim"], [".anim"], False),
         "second_life_bvh": ([".bvh"], [".bvh"], False),

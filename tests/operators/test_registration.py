@@ -62,7 +62,7 @@ def test_twice_leaves_nothing(clean_blender, registered_addon):
         ("IO_FH_timbermesh", ".timbermesh;.meshy;.json"),
         ("IO_FH_unigine", ".mesh;.mesh_skinned;.anim;.skeleton"),
         ("IO_FH_unigine_scene", ".node;.world"),
-        ("IO_FH_second_life", ".llmesh;.xml;.bodypart;.oar;.iar"),
+        ("IO_FH_second_life", ".llmesh;.zae;.xml;.bodypart;.oar;.iar"),
         ("IO_FH_second_life_bundle", ".slm"),
         ("IO_FH_mesh_serializer", ".data;.bin;.bytes;.3d"),
     ],

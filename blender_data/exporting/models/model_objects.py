@@ -219,6 +219,21 @@ class ModelIndex:
                 self._take(finest, "physics" if name.is_physics else int(name.level or 0), obj)
 
 
+def _compare_names(given: Sequence[str], report: Report) -> None:
+    """Refuse a second highest level of a model, and report names that are only similar to those of levels."""
+    known = set(given)
+    for name in given:
+        base, meant = lod_names.without_suffix(name), lod_names.meant_name(name)
+        if lod_names.parse(name).level == 0 and base in known:
+            text = (
+                "'{}' and '{}' are both the highest level of one model; rename one: levels end in _LOD2, _LOD1, _LOD0"
+            )
+            raise ExportError(text, base, name)
+        if meant and lod_names.without_suffix(meant) in known:
+            text = "exported as an object of its own; if it is a level or shape of '{}', call it '{}'"
+            report.change("name-like-level", text, lod_names.without_suffix(meant), meant, item=listed([name]))
+
+
 def is_deleted(obj: bpy.types.Object) -> bool:
     """Return whether an object is in no collection: the user deleted it, but other data still refers to it."""
     return not obj.users_collection
@@ -314,8 +329,16 @@ def find_models(
 
 
 def _report_parts(models: Sequence[ModelObjects], index: ModelIndex, options: ExportOptions, report: Report) -> None:
-    """Report levels and shapes that are left out, or exported as separate objects despite their names or properties."""
+    """Report levels and shapes that are left out, or exported as separate objects despite their names or properties.
+
+    Raises
+    ------
+    ExportError
+        Two objects are the highest level of one model by their names.
+    """
     finest = [model.finest for model in models]
+    if not options.use_as_imported:
+        _compare_names([obj.name for obj in finest], report)
     for obj in finest:
         if obj in index.astray:
             text = "cannot be a level or shape of '{}' and have such itself; exported as an object of its own"

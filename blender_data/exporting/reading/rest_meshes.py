@@ -369,10 +369,18 @@ def read_skin(obj: bpy.types.Object, relative: Matrix4, space: Matrix4) -> Skin 
         inverse_bind = inverse_bind @ np.linalg.pinv(space)
         positions = positions @ space[:3, :3].T
     skin = Skin([joint.name for joint in kept.joints], inverse_bind, bind_shape, **stored_fields(kept, Skin))
+    skin.turned = space if _is_turn(space) else None
     if kept.has_positions:
         skin.joint_positions = positions
         skin.alt_inverse_bind = np.array([_matrix(joint.alt_inverse_bind) for joint in kept.joints])
     return skin
+
+
+def _is_turn(matrix: Matrix4) -> bool:
+    """Return whether a matrix is a rotation about Z. Any other moves joints away from where a file binds them."""
+    axes = matrix[:3, :3]
+    is_rotation = np.abs(axes.T @ axes - np.identity(3)).max() < _SAME and np.linalg.det(axes) > 0
+    return bool(is_rotation and np.abs(axes[2, :2]).max() < _SAME)
 
 
 def _matrix(values: Iterable[float]) -> Matrix4:

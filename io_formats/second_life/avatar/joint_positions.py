@@ -242,6 +242,8 @@ _SHARED = 0.005
 was imported before. Such bones count as unmoved while the armature is unchanged."""
 _DAMAGED = 1e-6
 """Tolerance for comparing an inverse bind matrix with the identity, which marks an unusable matrix."""
+_TURNED = 0.25
+"""Tolerance for the elements of the rotation from the space of an imported binding to the avatar's."""
 _MOST_NAMED = 4
 
 
@@ -264,6 +266,9 @@ class JointPositions:
         self, heads: Mapping[str, Matrix], skin: Skin | None, turn: Matrix, as_imported: Container[str] = ()
     ) -> None:
         self.heads = heads
+        # The front of the joints has changed if the rotation of an armature was applied, or the joints are mirrored.
+        if skin is not None and (skin.turned is None or np.abs(turn @ skin.turned - space.TO_AVATAR).max() > _TURNED):
+            skin = None
         self.is_aligned = skin is not None and skin.is_aligned
         self.as_imported = as_imported if self.is_aligned else ()
         self.imported_rests: dict[str, Matrix] = {}

@@ -260,7 +260,9 @@ _QUARTER = np.radians(1.0)
 def facing_of(heads: Mapping[str, transforms_Matrix]) -> transforms_Matrix:
     """Return the same as :func:`facing` for the positions of joints, (3,), by their names in the table."""
     left = left_of(heads)
-    if left is None or np.hypot(left[0], left[1]) < 0.1 * np.linalg.norm(left):
+    if left is None:
+        return _nearest_quarter(heads)
+    if np.hypot(left[0], left[1]) < 0.1 * np.linalg.norm(left):
         return TO_AVATAR.copy()
     angle = np.pi / 2 - np.arctan2(left[1], left[0])
     quarters = round(angle / (np.pi / 2))
@@ -271,6 +273,30 @@ def facing_of(heads: Mapping[str, transforms_Matrix]) -> transforms_Matrix:
     turn = np.identity(4)
     turn[:2, :2] = ((cosine, -sine), (sine, cosine))
     return turn
+
+
+_ALIKE, _LEAST = 0.01, 1e-4
+"""Differences up to which the distances of turned joints are alike: a share of them, and metres."""
+
+
+def _nearest_quarter(heads: Mapping[str, transforms_Matrix]) -> transforms_Matrix:
+    """Return the rotation by a multiple of 90° about Z that moves joints nearest to those of the table, (4, 4).
+
+    It is that of a figure that faces -Y if several rotations are alike, as for a single joint. Location and size of the
+    joints do not count.
+    """
+    names = [name for name in heads if name in rest_matrices()]
+    if len(names) < 2:
+        return TO_AVATAR.copy()
+    given = np.array([heads[name] for name in names])
+    wanted = np.array([rest_matrices()[name][:3, 3] for name in names])
+    given, wanted = given - given.mean(axis=0), wanted - wanted.mean(axis=0)
+    given = given * (np.linalg.norm(wanted) / max(float(np.linalg.norm(given)), 1e-9))
+    turns = [np.linalg.matrix_power(TO_AVATAR, quarters) for quarters in (1, 2, 3, 4)]
+    apart = [float(np.sqrt(((given @ turn[:3, :3].T - wanted) ** 2).sum(axis=1).mean())) for turn in turns]
+    first, second = np.argsort(apart)[:2].tolist()
+    is_clear = apart[second] - apart[first] > max(_ALIKE * apart[first], _LEAST)
+    return turns[first if is_clear else 0].copy()
 
 
 _STRAIGHT = 1e-4
@@ -289,7 +315,7 @@ def facing(skeleton: Skeleton) -> transforms_Matrix:
     """Return the rotation about Z, (4, 4), from a skeleton's space to the avatar's, in which it faces +X.
 
     Its left joints are rotated to +Y. Rotations within 1° of a multiple of 90° are snapped to it, so that values stay
-    exact. A skeleton without a pair of joints is assumed to face -Y, as avatars do in Blender.
+    exact. A skeleton without a pair of joints gets the multiple of 90° at which it is nearest to the table.
     """
     heads: dict[str, transforms_Matrix] = {}
     for joint, world in zip(skeleton.joints, world_matrices(skeleton), strict=True):

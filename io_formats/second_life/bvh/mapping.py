@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 
 from ...core.capabilities import length_refusal
 from ...core.errors import ExportError, UnsupportedFormatError
-from ...core.messages import Message, Text, counted, error, listed, of_kind
+from ...core.messages import Kind, Message, Named, Text, counted, error, listed, of_kind
 from ...core.options import Options
 from ...core.scene import Clip, Keys, KeyTrack, Playback, Scene
 from ...geometry.transforms import (
@@ -35,12 +36,19 @@ from .format import ADVICE
 
 
 def check(document: Bvh) -> list[Message]:
-    """Return an error for a file that is too long. The reader checks the other rules."""
+    """Return the messages of an import, and an error for a file that is too long. The reader checks the other rules.
+
+    Raises
+    ------
+    UnsupportedFormatError
+        The document cannot be imported.
+    """
+    messages = [replace(message, kind=Kind.WARNING) for message in to_scene(document, "", Options()).warnings]
     duration = max(len(document.frames) - 2, 1) * document.frame_time
     if duration > LONGEST:
         template = "it is {:.1f} s long; viewers take up to {:.0f} s"
-        return [error("animation-too-long", template, duration, LONGEST, item=Text("The animation"))]
-    return []
+        messages.append(error("animation-too-long", template, duration, LONGEST, item=Text("The animation")))
+    return messages
 
 
 def facts(document: Bvh) -> dict[str, Any]:
@@ -109,9 +117,10 @@ def to_scene(document: Bvh, name: str, options: Options) -> Scene:
     Raises
     ------
     UnsupportedFormatError
-        The root is not the avatar's pelvis, or a joint that moves is not one of the avatar.
+        The root is not the avatar's pelvis, a joint that moves is not one of the avatar, or no joint moves.
     """
     scene = Scene(name)
+    _report_axes(document, scene)
     played_joints = _played_joints(document, scene)
     has_attachments = any(not avatar_joints.table()[name].is_bone for name in played_joints.values())
     skeleton = skeletons.avatar_skeleton(with_collision_volumes=False, with_attachments=has_attachments)
@@ -182,6 +191,15 @@ def _played_joints(document: Bvh, scene: Scene) -> dict[int, str]:
         number = counted(len(unknown), "moving joint is", "moving joints are")
         template = "Not an animation of Second Life: {} not in the avatar: {}; {}"
         raise UnsupportedFormatError(template, number, listed(of_kind("bone", unknown)), Text(ADVICE))
+    if not found:
+        raise UnsupportedFormatError("Nothing moves in it: no joint differs from its first frame, which is not played")
+    held = [
+        joint.name
+        for number, joint in enumerate(document.joints)
+        if number not in found and _is_turned(document, number)
+    ]
+    template = "{} the pose of the first frame throughout, which viewers do not upload: {}"
+    scene.report.loss_of("held-joints-left-out", template, of_kind("bone", held), "joint holds", "joints hold")
     table = avatar_joints.table()
     played = {number: name for number, name in found.items() if name and (table[name].is_bone or " " in name)}
     wrong = [document.joints[number].name for number in found if number not in played]
@@ -207,6 +225,50 @@ def _moves(document: Bvh, number: int) -> bool:
     if change.max() > _TURNED:
         return True
     return joint.has_position and bool((np.abs(values[:, :3] - values[0, :3]) > _TURNED).any())
+
+
+def _is_turned(document: Bvh, number: int) -> bool:
+    """Return whether a joint is turned in frame 0."""
+    joint, values = document.joints[number], document.channels(number)
+    return bool(np.abs(euler_matrices(values[:1, -3:], joint.order) - np.identity(3)).max() > _TURNED)
+
+
+_UPRIGHT = 0.8
+"""Cosine of the angle between the offsets of a file and those of the avatar below which the axes are compared."""
+_QUARTERS = np.array(sorted(itertools.product((0.0, 90.0, -90.0, 180.0), repeat=3), key=np.count_nonzero))
+"""(64, 3) angles about X, Y and Z that turn by multiples of 90°, none first."""
+_FEWEST = 4
+"""Number of joints of the avatar that a comparison of axes needs."""
+_SEEN = "mWristLeft"
+"""Joint that a message names as an example."""
+
+
+@np.errstate(all="ignore")  # files may contain extreme numbers
+def _report_axes(document: Bvh, scene: Scene) -> None:
+    """Report offsets in other axes than those of the viewer, which ignores them but plays the angles in its axes."""
+    heads, rests = np.zeros((len(document.joints), 3)), avatar_joints.rest_matrices()
+    own: dict[str, int] = {}
+    for number, joint in enumerate(document.joints):
+        heads[number] = np.array(joint.offset) + (heads[joint.parent] if joint.parent >= 0 else 0.0)
+        own.setdefault(avatar_joints.canonical(joint.name) or "", number)
+    own.pop("", None)
+    if len(own) < _FEWEST:
+        return
+    given = heads[list(own.values())]
+    wanted = np.array([rests[name][:3, 3] for name in own]) @ TO_AVATAR
+    given, wanted = given - given[0], wanted - wanted[0]
+    turns = euler_matrices(_QUARTERS[:, ::-1], "ZYX")
+    alike = np.einsum("nij,kj,ki->n", turns, given, wanted) / (np.linalg.norm(given) * np.linalg.norm(wanted))
+    best = int(np.argmax(alike.round(6)))
+    if alike[0] < _UPRIGHT <= alike[best]:
+        example = _SEEN if _SEEN in own else list(own)[-1]
+        template = (
+            "its offsets have other axes than the viewer takes (Y up, Z forward): '{}' is at ({}), so the animation "
+            "plays turned; before the export, turn the armature by {} and apply that"
+        )
+        place = ", ".join(f"{value:.3g}" for value in heads[own[example]])
+        turn = [f"{angle:.0f}° about {axis}" for axis, angle in zip("XYZ", _QUARTERS[best], strict=True) if angle]
+        scene.report.change("bvh-in-other-axes", template, Named("bone", example), place, ", then ".join(turn))
 
 
 def files_of(scene: Scene, options: Options) -> list[Scene]:

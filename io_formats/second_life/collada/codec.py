@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from xml.etree.ElementTree import Element
 
@@ -13,6 +13,7 @@ from ...core.errors import FormatError
 from ...core.messages import Report, counted, joined
 from ...geometry.transforms import Matrix, matrix_of_linear
 from . import elements
+from .archive import unpacked
 from .document import Collada, Findings, Instance, Material, Node
 from .elements import NAME_ARRAYS, Sources, Tree, name_of, parse_tree, text_of, words_of
 from .geometry import GeometryReader, SkinReader
@@ -43,29 +44,33 @@ class MaterialReader:
         effect = None if link is None else self._tree.target(link.get("url"), "effect")
         if effect is None:
             return Material(name_of(element))
+        given = {} if link is None else {one.get("ref", ""): one for one in reversed(link.findall("setparam"))}
+        if given:
+            return replace(self._read_effect(effect, given), name=name_of(element))
         if effect not in self._effects:
-            self._effects[effect] = self._read_effect(effect)
+            self._effects[effect] = self._read_effect(effect, {})
         return replace(self._effects[effect], name=name_of(element))
 
-    def _read_effect(self, effect: Element) -> Material:
+    def _read_effect(self, effect: Element, given: Mapping[str, Element]) -> Material:
+        """Read an effect; ``given`` are the parameters that the material sets."""
         material = Material("")
+        parameters = {one.get("sid", ""): one for one in reversed(list(effect.iter("newparam")))} | dict(given)
         shader = next((shader for kind in _SHADERS for shader in effect.iter(kind)), None)
         if shader is None:
             return material
         texture = shader.find("diffuse/texture")
         if texture is not None:
-            material.image = self._image(effect, texture.get("texture", ""))
+            material.image = self._image(parameters, texture.get("texture", ""))
             material.color = (1.0, 1.0, 1.0, 1.0)
-        elif color := _color(shader.find("diffuse/color")):
+        elif color := _color_of(shader.find("diffuse"), parameters):
             material.color = color
-        if emitted := _color(shader.find("emission/color")):
+        if emitted := _color_of(shader.find("emission"), parameters):
             material.emission = float(np.mean(emitted[:3]))
         material.has_transparency = _has_transparency(shader)
         return material
 
-    def _image(self, effect: Element, name: str) -> str:
+    def _image(self, parameters: Mapping[str, Element], name: str) -> str:
         """Return the address that a texture's name leads to, by parameters of the effect or as the id of an image."""
-        parameters = {element.get("sid"): element for element in reversed(list(effect.iter("newparam")))}
         for _ in range(_MOST_STEPS):
             parameter = parameters.get(name)
             if parameter is None:
@@ -78,6 +83,15 @@ class MaterialReader:
         start = None if image is None else image.find("init_from")
         reference = None if start is None else start.find("ref")
         return text_of(start if reference is None else reference)
+
+
+def _color_of(channel: Element | None, parameters: Mapping[str, Element]) -> tuple[float, float, float, float] | None:
+    """Return the colour of a channel of a shader, which it states itself or by a parameter; None if there is none."""
+    link = None if channel is None else channel.find("param")
+    parameter = None if link is None else parameters.get(link.get("ref") or text_of(link))
+    stated = channel if parameter is None else parameter
+    found = [] if stated is None else [one for one in stated if one.tag in {"color", "float3", "float4"}]
+    return _color(found[0]) if found else None
 
 
 def _color(element: Element | None) -> tuple[float, float, float, float] | None:
@@ -209,7 +223,7 @@ class NodeReader:
             node.position = self._position(element) if node.is_joint else None
             self._read_nodes[element] = node
         node = self._read_nodes[element]
-        self._held += len(node.instances)
+        self._held += sum(1 + len(instance.skeletons) for instance in node.instances)
         return replace(node, parent=current.parent, instances=list(node.instances))
 
     def _instance(self, element: Element, owner: str) -> Instance | None:
@@ -224,7 +238,8 @@ class NodeReader:
         geometry, skin = (self._geometries.number(target), -1) if is_geometry else self._skins.numbers(target)
         if geometry < 0:
             return None
-        instance = Instance(geometry, skin)
+        links = [text_of(link).removeprefix("#") for link in element.findall("skeleton")] if skin >= 0 else []
+        instance = Instance(geometry, skin, skeletons=links)
         for bound in element.iter("instance_material"):
             material = self._tree.target(bound.get("target"), "material")
             if material is None:
@@ -308,7 +323,7 @@ _VALUES_IN_ANY_FILE = 1_000_000
 
 
 def read(data: bytes, *, inflated_limit: int | None = None) -> Collada:
-    """Decode a Collada file (page ``docs/formats/collada.md``, sections 2 to 5).
+    """Decode a Collada file, also in a zip file (page ``docs/formats/collada.md``, sections 2 to 5).
 
     Raises
     ------
@@ -317,6 +332,7 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> Collada:
     """
     document = Collada()
     report = Report(document.warnings)
+    data = unpacked(data, inflated_limit)
     tree = parse_tree(data, report)
     _read_asset(tree, document, report)
     findings = Findings()
@@ -332,7 +348,8 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> Collada:
     document.geometries, document.skins = geometries.geometries, skins.skins
     causes = findings.report(report)
     used = [geometries.geometries[instance.geometry] for node in nodes.nodes for instance in node.instances]
-    if not any(geometry.groups for geometry in used):
+    has_joints = any(node.is_joint for node in nodes.nodes)
+    if not any(geometry.groups for geometry in used) and not (has_joints and not used):
         if causes:
             raise FormatError("No object in the file has a mesh with polygons: {}", causes[0])
         raise FormatError("No object in the file has a mesh with polygons")
@@ -373,4 +390,4 @@ def _report_left_out(tree: Tree, report: Report) -> None:
 
 def same_content(one: bytes, other: bytes) -> bool:
     """Return whether two files are equal, apart from blanks at their ends."""
-    return one.strip() == other.strip()
+    return unpacked(one).strip() == unpacked(other).strip()

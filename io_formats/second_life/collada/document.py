@@ -91,6 +91,8 @@ class Instance:
     skin: int = -1
     materials: dict[str, int] = field(default_factory=dict)
     """The material that is bound to each symbol."""
+    skeletons: list[str] = field(default_factory=list)
+    """Ids of the topmost joints that the file names for the skin; empty if it names none."""
 
 
 @dataclass
@@ -184,6 +186,12 @@ _MESSAGES: tuple[tuple[str, Kind, str, tuple[str, str]], ...] = (
         _POLYGONS,
     ),
     ("lists-cut-off", Kind.LOSS, "{} shorter than stated; the whole polygons were imported: {}", _POLYGON_LISTS),
+    (
+        "group-without-vertices",
+        Kind.LOSS,
+        "{} left out, since the group has no VERTEX input, on which the viewer crashes: {}",
+        _POLYGONS,
+    ),
     ("corner-values-skipped", Kind.LOSS, "{} normals, UVs or colours that do not exist; they have none: {}", _CORNERS),
     ("mesh-without-positions", Kind.LOSS, "{} left out for lack of vertices: {}", _MESHES),
     ("influences-skipped", Kind.LOSS, "{} left out, for joints or weights that do not exist: {}", _INFLUENCES),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from ...core.capabilities import ANY_NUMBER
 from ...core.format import FileFormat, modules_of
 from ...core.options import FILES_AS_LEVELS, PARTNER_FILES, Options, option, shared
-from ...core.recognition import Match, NearMiss, has_root
+from ...core.recognition import Match, has_root
 from ...passes.lod_names import FILE_SUFFIXES
 from ..options import _CAPABILITIES, JOINTS, REST
 
@@ -29,26 +29,24 @@ class ReadOptions(Options):
 
 
 _ZIP = b"PK\x03\x04"
-_LENGTH_OF_NAME, _NAME = slice(26, 28), 30
-"""Byte positions of the length of the name, and of the name, in the header of a zip archive's first member."""
+_NAME = 30
+"""Offset of the name of the first file in a zip file."""
 
 
-def sniff(head: bytes, size: int) -> Match | NearMiss:
-    """Return whether the root element is COLLADA, in any namespace; a compressed Collada file is a NearMiss."""
+def sniff(head: bytes, size: int) -> Match:
+    """Return whether the root element is COLLADA, in any namespace, or a zip file begins as those with one do."""
     if has_root(head, "COLLADA"):
         return Match.SIGNATURE
-    if head.startswith(_ZIP):
-        name = head[_NAME:][: int.from_bytes(head[_LENGTH_OF_NAME], "little")].lower()
-        if name == b"manifest.xml" or name.endswith(b".dae"):
-            text = "This is a compressed Collada file (.zae); unpack it and import the .dae file in it"
-            return NearMiss(text, has_signature=True)
+    text = head.lower() if head.startswith(_ZIP) else b""
+    if b".dae" in text or text.startswith(b"manifest.xml", _NAME):
+        return Match.SIGNATURE
     return Match.NONE
 
 
 SECOND_LIFE_COLLADA = FileFormat(
     name="second_life_collada",
     label="Collada",
-    extensions=(".dae",),
+    extensions=(".dae", ".zae"),
     capabilities=replace(
         _CAPABILITIES, uv_layers=8, color_layers=8, splits_vertices=False, influences=ANY_NUMBER, node_hierarchy=True
     ),

@@ -200,6 +200,8 @@ class GeometryReader:
         sizes, rows = polygons_of(element, stride, self._findings, geometry.name)
         offset = next((one.offset for one in given if one.meaning in ("VERTEX", "POSITION")), None)
         if offset is None:
+            owner = f"{geometry.name}: {element.get('material', '')}".removesuffix(": ")
+            self._findings.add("group-without-vertices", owner, len(sizes))
             sizes, rows, offset = sizes[:0], rows[:0], 0
         kept = valid_polygons(sizes, rows[:, offset], len(geometry.positions))
         if not kept.all():

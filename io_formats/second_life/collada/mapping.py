@@ -30,6 +30,7 @@ from . import partners
 from .document import MOST_NAMED, Collada, Findings, Geometry, Group, Instance, Material, Node, Values
 from .format import ReadOptions
 from .partners import Model, Part, models_of
+from .rig_groups import rig_groups
 from .rigs import Rig, asset_matrix
 
 UV_NAME = "UVMap"
@@ -243,22 +244,26 @@ class SceneBuilder:
         self._material_names: dict[tuple[Any, ...], str] = {}
         self._numbered: Counter[str] = Counter()
         self.findings = Findings()
-        self.files = {id(found): _File(self, found) for found in (document, *document.partners.values())}
-        self.rig: Rig | None = None
+        documents = [document, *document.partners.values()]
+        self.files = {id(found): _File(self, found) for found in documents}
+        self.rigs: list[Rig] = []
+        self._rig_of: dict[Part, int] = {}
 
     def build(self) -> sc.Scene:
         """Return the scene of the document and its partners."""
-        document = self.document
-        if any(file.document.skins for file in self.files.values()):
-            self.rig = Rig(document, self.scene.name, self.options, self.report)
-            self.scene.skeletons.append(self.rig.skeleton)
+        document, name = self.document, self.scene.name
         models = models_of(document, self.report)
+        self.rigs = [Rig(group, name, self.options, self.report) for group in rig_groups(document, models)]
+        self.scene.skeletons += [rig.skeleton for rig in self.rigs]
+        self._rig_of = {part: number for number, rig in enumerate(self.rigs) for part in rig.group.parts}
         self._add_objects([model for model in models if model.main.document is document])
         for model in models:
             if model.main.document is not document:
                 self._add_model(model, self._node(model.main))
-        if self.rig is not None:
-            self.rig.report_unusual(self.findings)
+        if any(not rig.known for rig in self.rigs):
+            self.report.note("not-an-avatar", "its rig is not that of a Second Life avatar")
+        for rig in self.rigs:
+            rig.report_unusual(self.findings)
         self.findings.report(self.report)
         self.scene.materials = [self._material(name, given) for name, given in self.materials.items()]
         clear = [name for name, given in self.materials.items() if given.has_transparency]
@@ -316,7 +321,7 @@ class SceneBuilder:
     # -- nodes ----------------------------------------------------------------------------------
 
     def _is_rigged(self, part: Part) -> bool:
-        return self.rig is not None and part.instance.skin >= 0
+        return part in self._rig_of
 
     def _node(self, part: Part, finest: sc.Node | None = None) -> sc.Node:
         """Return the node of an object, without a parent.
@@ -324,11 +329,11 @@ class SceneBuilder:
         A static part of a rigged object (``finest``) is placed in the space of the rig.
         """
         file = self.files[id(part.document)]
-        if self.rig is not None and part.instance.skin >= 0:
-            return self._rigged_node(file, part, self.rig)
-        if self.rig is not None and finest is not None and finest.skeleton is not None:
-            matrix = self.rig.turn @ self.rig.space.to_avatar @ part.world
-            return sc.Node(part.name, mesh=moved(self._mesh(file, part), matrix))
+        if part in self._rig_of:
+            return self._rigged_node(file, part, self._rig_of[part])
+        if finest is not None and finest.skeleton is not None:
+            rig = self.rigs[finest.skeleton]
+            return sc.Node(part.name, mesh=moved(self._mesh(file, part), rig.turn @ rig.space.to_avatar @ part.world))
         return self._static_node(file, part, *decompose_matrix(file.root @ file.converted(part.world)), -1)
 
     def _static_node(self, file: _File, part: Part, place: Place, rest: Matrix | None, parent: int) -> sc.Node:
@@ -343,14 +348,16 @@ class SceneBuilder:
             node.file_matrix = file.root @ file.converted(part.world)
         return node
 
-    def _rigged_node(self, file: _File, part: Part, rig: Rig) -> sc.Node:
+    def _rigged_node(self, file: _File, part: Part, number: int) -> sc.Node:
         """Return the node of a rigged object, whose mesh is moved to where the armature rests."""
-        skin = file.document.skins[part.instance.skin]
+        rig, skin = self.rigs[number], file.document.skins[part.instance.skin]
         mesh, place, binding = self._mesh(file, part), _NO_PLACE, rig.skin(skin)
         if not np.allclose(part.world, np.identity(4), atol=_STRAIGHT):
             self.findings.add_object(part.name, "transform-of-rigged-mesh")
         if rig.at_table and rig.known:
             mesh = rig.at_standard(mesh, skin)
+        elif (posed := rig.in_pose(mesh, skin)) is not None:
+            mesh = posed
         else:
             matrix = rig.place(skin)
             turned = matrix @ rig.turn.T
@@ -365,7 +372,7 @@ class SceneBuilder:
         if skin.is_reversed:
             self.findings.add_object(part.name, "weights-before-joints")
         mesh = replace(mesh, joint_indices=joints, joint_weights=weights)
-        return sc.Node(part.name, -1, *place, mesh=mesh, skeleton=0, skin=binding)
+        return sc.Node(part.name, -1, *place, mesh=mesh, skeleton=number, skin=binding)
 
     def _mesh(self, file: _File, part: Part, matrix: Matrix | None = None) -> sc.Mesh:
         """Return the mesh of an object; objects with the same geometry, materials and matrix share one."""
@@ -537,7 +544,8 @@ def facts(document: Collada) -> dict[str, Any]:
         "materials": len({group.symbol for group in groups if group.symbol}),
         "uv_layers": max((len(group.uvs) for group in groups), default=0),
         "color_layers": max((len(group.colors) for group in groups), default=0),
-        "bones": len({name for skin in document.skins for name in skin.joint_names}),
+        "bones": len({name for skin in document.skins for name in skin.joint_names})
+        or sum(node.is_joint for node in document.nodes),
         "tool": document.tool,
         "meter": document.meter,
         "up_axis": document.up_axis,

@@ -1,8 +1,10 @@
-"""Skins of a set of documents -> one skeleton, and the binding of each mesh to it (format page, section 5)."""
+"""Skins of a group of meshes -> a skeleton, and the binding of each mesh to it (format page, section 5)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import functools
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,8 +20,9 @@ from ..avatar.skeletons import bound_skeleton
 from ..models import space
 from ..models.faces import strongest
 from ..models.skin_block import SkinBlock
-from .document import MOST_NAMED, Collada, Findings, Node, Skin
+from .document import MOST_NAMED, Collada, Findings, Skin
 from .format import ReadOptions
+from .rig_groups import RigGroup, binds_of
 
 _LEAST_UNIT = 3.0
 """Limit for scales due to the shape of an avatar, between 1/3 and this value. Other scales mean another unit."""
@@ -101,45 +104,151 @@ _MOST_STORED = 64
 """Largest number of weights of a vertex that are read, so that a damaged file cannot ask for endless memory."""
 _SHARE_DISTANCE = 0.005
 """Largest distance of joints in metres from the bones of an armature that the meshes can share."""
+_UNMOVED = 1e-5
+"""Tolerance for the elements of matrices up to which they count as equal to the identity."""
+_POSED = 1e-3
+"""Tolerance for the transforms of joints up to which the nodes move all of them alike, relative to their size."""
 _SHAPED = 1e-3
 """Largest relative deviation of a joint's scale from its default. Above it, an avatar's shape is assumed."""
 
 
 class Rig:
-    """The joints that the skins of a document and of its partners bind meshes to.
+    """The joints that the skins of a group bind meshes to.
 
-    The first skin that lists a joint decides where it is; in all real files it is the same in all skins.
+    The first skin that lists a joint decides where it is; in all real files it is the same in all skins. The joints of
+    a rig other than an avatar's are where the nodes place them, as are those of an avatar without a mesh.
     """
 
-    def __init__(self, document: Collada, name: str, options: ReadOptions, report: Report) -> None:
+    def __init__(self, group: RigGroup, name: str, options: ReadOptions, report: Report) -> None:
         self.report = report
-        self.document = document
+        self.group = group
+        self.document = group.index.document
         self.at_table = options.skeleton_rest == "TABLE"
-        documents = [document, *document.partners.values()]
-        self.binds: dict[str, Matrix] = {}
-        """(4, 4) bind matrices in bind space, by canonical joint name; joints without a usable matrix are not
-        included."""
-        listed_names: dict[str, None] = {}
+        self._names: dict[str, str] = {}
+        self.words: dict[str, str] = {}
+        """The word of the file for each joint, by the name of the joint."""
+        self.nodes: dict[str, int] = {}
+        """The node of each joint that has one."""
         used: dict[str, None] = {}
-        for skin in (skin for found in documents for skin in found.skins):
-            names = canonical_names(skin)
-            listed_names.update(dict.fromkeys(names))
+        for skin in group.skins:
+            names = self.names(skin)
             used.update(dict.fromkeys(names[number] for number in np.unique(skin.joints).tolist()))
-            for number in np.flatnonzero(skin.usable).tolist():
-                if names[number] not in self.binds:
-                    self.binds[names[number]] = np.linalg.inv(skin.inverse_bind[number])
-        self.used = used or listed_names
-        self.known = [joint for joint in listed_names if avatar_joints.canonical(joint) is not None]
+        listed_names = list(self.words)
+        self._add_other_nodes()
+        self.binds = binds_of(group.skins, self.name) if group.parts else self._binds_of_nodes()
+        """(4, 4) bind matrices in bind space; joints without a usable matrix are not included."""
+        listed_names = listed_names if group.parts else list(self.words)
+        self.used = used or dict.fromkeys(listed_names)
+        self.known = [joint for joint in listed_names if joint in avatar_joints.table()]
         self.space: BindSpace = bind_space(
-            {joint: self.binds[joint] for joint in self.known if joint in self.binds}, asset_matrix(document)
+            {joint: self.binds[joint] for joint in self.known if joint in self.binds}, asset_matrix(self.document)
         )
         self.turn = space.TO_BLENDER if self.known else np.identity(4)
         """Rotation from avatar space to Blender's; the identity for a rig of another kind, which keeps its facing
         direction."""
         self.rests = {joint: self._rest(bind) for joint, bind in self.binds.items()}
-        """(4, 4) rest matrices in avatar space, for the joints that have a bind matrix in the file."""
-        self.nodes = _joint_nodes(document.nodes)
+        """(4, 4) rest matrices in avatar space, for the joints that have a bind matrix in the file, and for those that
+        the avatar does not have and the nodes place."""
+        self._place_by_nodes()
         self.skeleton, self.number_of = self._skeleton(name, listed_names, options)
+        names_of_nodes = Counter(self.document.nodes[number].name for number in group.joint_nodes)
+        for joint in self.skeleton.joints:
+            number = self.nodes.get(joint.name, -1)
+            label = self.document.nodes[number].name if number >= 0 else ""
+            if joint.name not in avatar_joints.table() and names_of_nodes[label] == 1:
+                joint.label = label
+
+    # -- joints ---------------------------------------------------------------------------------
+
+    def name(self, word: str) -> str:
+        """Return the name of a joint in a skin: canonical if its word, or the sid or name of its node, is known."""
+        if word not in self._names:
+            number = self.group.index.find(word, self.group.roots)
+            node = None if number < 0 else self.document.nodes[number]
+            spellings = (word,) if node is None else (word, node.sid, node.name)
+            found = next(filter(None, map(avatar_joints.canonical, spellings)), word)
+            self._names[word] = found
+            self.words.setdefault(found, word)
+            if number >= 0:
+                self.nodes.setdefault(found, number)
+        return self._names[word]
+
+    def names(self, skin: Skin) -> list[str]:
+        """Return the names of the joints of a skin."""
+        return [self.name(word) for word in skin.joint_names]
+
+    def _add_other_nodes(self) -> None:
+        """Add the joints among the nodes that no skin lists."""
+        taken = set(self.nodes.values())
+        for number in self.group.joint_nodes:
+            node = self.document.nodes[number]
+            spellings = [spelling for spelling in (node.sid, node.name, node.id) if spelling]
+            known = [name for name in map(avatar_joints.canonical, spellings) if name is not None]
+            name = next((name for name in (*known[:1], *spellings) if name not in self.words), "")
+            if number not in taken and name:
+                self.words[name] = spellings[0]
+                self.nodes[name] = number
+
+    def _binds_of_nodes(self) -> dict[str, Matrix]:
+        """Return the matrices of the nodes, (4, 4), in place of bind matrices."""
+        table, worlds = avatar_joints.table(), self.document.worlds
+        found: dict[str, Matrix] = {}
+        for joint in (joint for joint in dict.fromkeys([*table, *self.nodes]) if joint in self.nodes):
+            number = self.nodes[joint]
+            world, holder = worlds[number].copy(), self.document.nodes[number].parent
+            known = avatar_joints.ancestors(joint)[1:] if joint in table else []
+            above = next((name for name in known if name in found), "")
+            if above and self._joint_above(number) != above:
+                # Avastar writes joints beside each other, with translations relative to their real parents.
+                world[:3, 3] += found[above][:3, 3] - (worlds[holder][:3, 3] if holder >= 0 else 0.0)
+            found[joint] = world
+        return found
+
+    def _joint_above(self, number: int, among: Container[str] | None = None) -> str:
+        """Return the nearest joint above a node, of those in ``among`` if given; empty if there is none."""
+        above = self.document.nodes[number].parent
+        while above >= 0:
+            name = self._joint_at.get(above, "")
+            if name and (among is None or name in among):
+                return name
+            above = self.document.nodes[above].parent
+        return ""
+
+    @functools.cached_property
+    def _joint_at(self) -> dict[int, str]:
+        """The joint of each node."""
+        return {number: joint for joint, number in self.nodes.items()}
+
+    def _place_by_nodes(self) -> None:
+        """Place joints by their nodes: all of a rig other than an avatar's, and those that an avatar does not have."""
+        placed = {joint: self.space.to_avatar @ self.document.worlds[number] for joint, number in self.nodes.items()}
+        if not self.known:
+            self.rests.update(placed)
+            return
+        for joint, number in sorted(self.nodes.items(), key=lambda item: item[1]):
+            if joint not in self.rests and joint not in avatar_joints.table():
+                above = self._joint_above(number, self.rests)
+                self.rests[joint] = np.identity(4)
+                self.rests[joint][:3, 3] = placed[joint][:3, 3]
+                if above:
+                    self.rests[joint][:3, 3] += (self.rests[above] - placed[above])[:3, 3]
+
+    def _moves(self, skin: Skin) -> tuple[Matrix, Matrix]:
+        """Return the transform by which the nodes move the joints from where a skin binds them.
+
+        Returns
+        -------
+        The transform that the joints have in common, (4, 4), and the transform of each, (n, 4, 4).
+        """
+        places = np.where(skin.usable, [self.nodes.get(name, -1) for name in self.names(skin)], -1)
+        found = np.array([self.document.worlds[max(place, 0)] for place in places.tolist()]) @ skin.inverse_bind
+        known = np.flatnonzero(places >= 0)
+        chosen = np.intersect1d(skin.joints, known) if np.isin(skin.joints, known).any() else known
+        common = np.median(found[chosen], axis=0) if len(chosen) else np.identity(4)
+        if np.abs(common - np.identity(4)).max() < _UNMOVED:
+            common = np.identity(4)
+        found[places < 0] = common
+        return common, found
 
     def _rest(self, bind: Matrix) -> Matrix:
         rest: Matrix = self.space.to_avatar @ bind @ np.linalg.inv(self.space.of_axes)
@@ -151,12 +260,14 @@ class Rig:
         """Return the skeleton, and the index in it of each joint that it has."""
         name = self._name() or name
         if not self.known:
-            return self._other_skeleton(name, list(names))
+            return self._other_skeleton(name, list(self.words))
         table = avatar_joints.table()
         whole = options.skeleton_joints == "AVATAR"
         needed = {above for joint in self.used if joint in table for above in avatar_joints.ancestors(joint)}
         chosen = [joint for joint in names if joint in self.used or (joint in table and table[joint].is_bone and whole)]
-        chosen += [joint for joint in names if joint in needed and joint not in chosen and table[joint].is_bone]
+        chosen += [joint for joint in names if joint in needed and table[joint].is_bone]
+        chosen += [joint for joint in self.words if whole and joint not in table]
+        chosen = list(dict.fromkeys(chosen))
         expected = avatar_joints.rest_matrices()
         rests = np.array([self.rests.get(joint, expected.get(joint, np.identity(4))) for joint in chosen])
         parents = {joint: above for joint, above in self._parents(chosen).items() if above and joint not in table}
@@ -169,25 +280,13 @@ class Rig:
     def _name(self) -> str:
         """Return the name of the node that holds the joints, or an empty text."""
         nodes = self.document.nodes
-        for found in self.nodes.values():
-            above = found
-            while above >= 0 and (nodes[above].is_joint or above == found):
-                above = nodes[above].parent
-            if above >= 0:
-                return nodes[above].name
-        return ""
+        above = next((nodes[number].parent for number in self.group.joint_nodes), -1)
+        return nodes[above].name if above >= 0 else ""
 
     def _parents(self, chosen: Sequence[str]) -> dict[str, str]:
         """Return, for each chosen joint, the name of its nearest chosen ancestor in the node tree, or an empty text."""
-        nodes = self.document.nodes
-        names = {self.nodes[name]: name for name in chosen if name in self.nodes}
-        found: dict[str, str] = {}
-        for joint in chosen:
-            above = nodes[self.nodes[joint]].parent if joint in self.nodes else -1
-            while above >= 0 and above not in names:
-                above = nodes[above].parent
-            found[joint] = names.get(above, "")
-        return found
+        among = set(chosen)
+        return {joint: self._joint_above(self.nodes[joint], among) if joint in self.nodes else "" for joint in chosen}
 
     def _other_skeleton(self, name: str, joints: list[str]) -> tuple[Skeleton, dict[str, int]]:
         """Return the skeleton of a rig other than an avatar's, with the positions and axes of the bind matrices."""
@@ -197,6 +296,7 @@ class Rig:
         parents = [number_of.get(names_above[joint], -1) for joint in joints]
         lengths = np.linalg.norm(rests[:, :3, :3], axis=1)
         rests[:, :3, :3] /= np.where(lengths > 0, lengths, 1)[:, None]
+        rests[:, :3, :3] = _rotations(rests[:, :3, :3])
         rotations = matrices_to_quaternions(rests[:, :3, :3])
         skeleton = Skeleton(name)
         for number, joint in enumerate(joints):
@@ -212,7 +312,8 @@ class Rig:
 
     def place(self, skin: Skin) -> Matrix:
         """Return the transform, (4, 4), from the space of a geometry to Blender's, in which the creator modelled it."""
-        matrix: Matrix = self.turn @ self.space.to_avatar @ skin.bind_shape
+        moved = np.identity(4) if self.known else self._moves(skin)[0]
+        matrix: Matrix = self.turn @ self.space.to_avatar @ moved @ skin.bind_shape
         return matrix
 
     def skin(self, skin: Skin) -> SceneSkin | None:
@@ -222,7 +323,7 @@ class Rig:
         """
         if self.at_table or not self.known:
             return None
-        names = list(dict.fromkeys(canonical_names(skin)))
+        names = list(dict.fromkeys(self.names(skin)))
         above = {above for name in names if name in self.known for above in avatar_joints.ancestors(name)}
         names += [joint for joint in self.rests if joint in above and joint not in names]
         usable = np.array([joint in self.rests for joint in names])
@@ -285,7 +386,7 @@ class Rig:
     def weights(self, skin: Skin, points: int) -> tuple[IntArray, FloatArray]:
         """Return the joints in the skeleton and the weights of all points, (P, k), as in the file."""
         joints, weights = influences(skin, points)
-        number_of = np.array([self.number_of.get(joint, 0) for joint in canonical_names(skin)], np.int32)
+        number_of = np.array([self.number_of.get(joint, 0) for joint in self.names(skin)], np.int32)
         return (number_of[joints] if len(number_of) else joints), weights
 
     def at_standard(self, mesh: Mesh, skin: Skin) -> Mesh:
@@ -293,37 +394,37 @@ class Rig:
         expected = avatar_joints.rest_matrices()
         inverse = np.where(skin.usable[:, None, None], skin.inverse_bind, np.identity(4))
         bound = [
-            expected[joint] @ inverse[number] if joint in expected else self.space.to_avatar
-            for number, joint in enumerate(canonical_names(skin))
+            self.turn @ (expected[joint] @ inverse[number] if joint in expected else self.space.to_avatar)
+            for number, joint in enumerate(self.names(skin))
         ]
-        matrices = np.array([(self.turn @ found @ skin.bind_shape)[:3] for found in bound], np.float32)
         found = strongest(*influences(skin, len(mesh.points)), Report())
-        if found is None or not len(matrices):
-            return mesh
-        joints, weights = found
-        weights[~weights.any(axis=1), 0] = 1.0  # the viewer binds vertices without weights to the first joint
-        blended = np.zeros((len(joints), 3, 4), np.float32)
-        for column in range(joints.shape[1]):
-            blended += weights[:, column, None, None] * matrices[joints[:, column]]
-        points = np.einsum("pij,pj->pi", blended[:, :, :3], mesh.points) + blended[:, :, 3]
-        normal = mesh.normal
-        if normal is not None:
-            directions = normal.at_corners(mesh.corner_point)
-            turned = np.einsum("cij,cj->ci", blended[mesh.corner_point, :, :3], directions)
-            normal = Layer(normal.name, unit(turned.astype(np.float32)), per_corner=True)
-        return replace(mesh, points=points.astype(np.float32), normal=normal)
+        return mesh if found is None else _deformed(mesh, *found, np.array(bound) @ skin.bind_shape)
+
+    def in_pose(self, mesh: Mesh, skin: Skin) -> Mesh | None:
+        """Return a mesh deformed by the nodes of a rig other than an avatar's; None if these only move it as a whole.
+
+        ``mesh`` has the points of the file.
+        """
+        if self.known:
+            return None
+        common, moves = self._moves(skin)
+        size = max((float(np.abs(bind[:3, 3]).max()) for bind in self.binds.values()), default=0.0)
+        slack = _POSED * float(np.abs(common[:3, :3]).max())
+        apart = np.abs(moves - common)[np.unique(skin.joints)]
+        if apart[:, :, :3].max(initial=0.0) <= slack and apart[:, :, 3].max(initial=0.0) <= slack * max(size, 1e-3):
+            return None
+        return _deformed(mesh, *influences(skin, len(mesh.points)), self.space.to_avatar @ moves @ skin.bind_shape)
 
     # -- messages -------------------------------------------------------------------------------
 
     def report_unusual(self, findings: Findings) -> None:
         """Report unusual properties of the rig, each once, as messages or as findings."""
         report = self.report
-        if not self.known:
-            report.note("not-an-avatar", "its rig is not that of a Second Life avatar")
+        if not self.known or not self.group.parts:
             return
         for joint in self.used:
-            if joint not in avatar_joints.table():
-                findings.add("unknown-joints", Named("bone", joint))
+            if avatar_joints.canonical(self.words[joint]) is None:
+                findings.add("unknown-joints", Named("bone", self.words[joint]))
             elif self._is_shaped(joint):
                 findings.add("bound-with-shape", Named("bone", joint))
             if joint in self.known and self._node_position(joint, turned=False) is None:
@@ -334,7 +435,7 @@ class Rig:
         self._report_positions()
         aliases = dict.fromkeys(
             joint
-            for skin in self.document.skins
+            for skin in self.group.skins
             for joint in skin.joint_names
             if avatar_joints.canonical(joint) not in {None, joint, joint.replace("_", " ")}
         )
@@ -363,9 +464,33 @@ class Rig:
             self.report.note("joint-positions-in-file", template, number, largest, names)
 
 
-def canonical_names(skin: Skin) -> list[str]:
-    """Return the joints of a skin with the table's names; unknown ones keep theirs."""
-    return [avatar_joints.canonical(joint) or joint for joint in skin.joint_names]
+def _rotations(axes: Matrix) -> Matrix:
+    """Return the rotations nearest to axes (n, 3, 3), which may be sheared or mirrored; rotations stay exact."""
+    mirrored = np.linalg.det(axes) < 0
+    axes = np.where(mirrored[:, None, None], axes * (-1.0, 1.0, 1.0), axes)
+    is_exact = np.abs(np.swapaxes(axes, 1, 2) @ axes - np.identity(3)).max(axis=(1, 2), initial=0.0) < _UNMOVED
+    left, _, right = np.linalg.svd(axes)
+    return np.asarray(np.where(is_exact[:, None, None], axes, left @ right))
+
+
+def _deformed(mesh: Mesh, joints: IntArray, weights: FloatArray, matrices: Matrix) -> Mesh:
+    """Return a mesh deformed by matrices (n, 4, 4); vertices without weights follow the first, as in the viewer."""
+    if not len(matrices):
+        return mesh
+    weights = weights.copy()
+    weights[~weights.any(axis=1), 0] = 1.0
+    weights /= weights.sum(axis=1)[:, None]
+    of_joints = matrices[:, :3].astype(np.float32)
+    blended = np.zeros((len(joints), 3, 4), np.float32)
+    for column in range(joints.shape[1]):
+        blended += weights[:, column, None, None] * of_joints[joints[:, column]]
+    points = np.einsum("pij,pj->pi", blended[:, :, :3], mesh.points) + blended[:, :, 3]
+    normal = mesh.normal
+    if normal is not None:
+        directions = normal.at_corners(mesh.corner_point)
+        turned = np.einsum("cij,cj->ci", blended[mesh.corner_point, :, :3], directions)
+        normal = Layer(normal.name, unit(turned.astype(np.float32)), per_corner=True)
+    return replace(mesh, points=points.astype(np.float32), normal=normal)
 
 
 def influences(skin: Skin, points: int) -> tuple[IntArray, FloatArray]:
@@ -384,18 +509,3 @@ def influences(skin: Skin, points: int) -> tuple[IntArray, FloatArray]:
     joints, weights = np.zeros(held.shape, np.int32), np.zeros(held.shape, np.float32)
     joints[held], weights[held] = skin.joints[chosen], skin.weights[chosen]
     return joints, weights
-
-
-def _joint_nodes(nodes: Sequence[Node]) -> dict[str, int]:
-    """Return the node of each joint by canonical name: found by sid, else by name or id.
-
-    Nodes of type JOINT come first.
-    """
-    found: dict[str, int] = {}
-    for is_joint in (True, False):
-        for key in ("sid", "name", "id"):
-            for number, node in enumerate(nodes):
-                name = str(getattr(node, key))
-                if node.is_joint is is_joint and name:
-                    found.setdefault(avatar_joints.canonical(name) or name, number)
-    return found

@@ -361,6 +361,8 @@ _FORBIDDEN = re.compile(
     re.IGNORECASE,
 )
 """Control characters, and references to these and to surrogates. OpenSim's reader and writer do not check them."""
+_REPEATED_PREFIX = re.compile(rb"(?:xmlns:){2,}")
+"""OpenSim writes such prefixes, which is not XML, and repairs them before it parses."""
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 LONGEST_NAME = 255
 
@@ -396,6 +398,7 @@ def parse_member(data: bytes, allowance: Allowance | None = None) -> Element:
         It is not well-formed, even without forbidden characters; it is too large, or has a document type.
     """
     (allowance or Allowance()).spend(data)
+    data = _REPEATED_PREFIX.sub(b"xmlns:", data)
     try:
         return parse_xml(data, encoding="utf-8")
     except FormatError:

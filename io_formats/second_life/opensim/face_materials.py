@@ -183,10 +183,10 @@ class Pictures:
             The picture is missing or refused.
         """
         content = self._assets.picture(uuid) if self.examined(uuid) is not None else None
-        stream = jpeg2000.codestream(content) if content is not None else None
-        if stream is None:
+        found = jpeg2000.examine(content, two_components=True) if content is not None else None
+        if not isinstance(found, jpeg2000.Jpeg2000Info):
             raise FormatError("Its picture {} cannot be used", uuid)
-        return stream
+        return found.stream
 
     def examined(self, uuid: str) -> jpeg2000.Jpeg2000Info | None:
         """Return the size and the components of a picture; None where :meth:`texture` returns None."""

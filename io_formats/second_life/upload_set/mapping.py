@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from ...core.errors import ExportError
-from ...core.messages import Report, Text, counted, joined
+from ...core.messages import Report, Text, counted, joined, listed, of_kind
 from ...core.scene import FloatArray, IntArray, Layer, Mesh, Node, Scene, Skeleton
 from ...geometry.normals import face_normals, unit
 from ...geometry.transforms import Matrix
@@ -18,7 +18,7 @@ from ...passes.join_meshes import join
 from ..asset import binding
 from ..asset.binding import Rig
 from ..avatar import joints
-from ..avatar.joint_positions import ADVISED, millimetres
+from ..avatar.joint_positions import ADVISED, MOVED, millimetres
 from ..models import costs
 from ..models.faces import MOST_FACES, FaceArrays, faces_of
 from ..models.models import Model, first_equal, models_of
@@ -122,6 +122,25 @@ def tree_of(name: str, rigs: Iterable[Rig]) -> JointTree:
     return JointTree(name, nodes)
 
 
+def _require_equal_positions(trees: Sequence[JointTree]) -> None:
+    """Raise ExportError if joints of two armatures have other positions.
+
+    The viewer keeps one position for each name of a joint: the last of the file, for all its meshes.
+    """
+    first: dict[str, tuple[JointTree, Matrix]] = {}
+    for tree in trees:
+        known = {joint.name: first.setdefault(joint.name, (tree, joint.local)) for joint in tree.joints}
+        shifts = {joint.name: (known[joint.name][1] - joint.local)[:3, 3] for joint in tree.joints}
+        apart = [name for name, shift in shifts.items() if np.abs(shift).max() > MOVED]
+        if apart:
+            template = (
+                "'{}' and '{}' have other positions of {}, but viewers keep one position of each joint for all meshes "
+                "of an upload; export the meshes of each armature to files of their own"
+            )
+            names = listed(of_kind("bone", apart), _MOST_NAMED)
+            raise ExportError(template, known[apart[0]][0].name, tree.name, names)
+
+
 def box_of(least: FloatArray, most: FloatArray) -> Mesh:
     """Return a box with outward triangles, or a two-sided sheet if the box is flat; arguments are float32 (3,)."""
     extent = most - least
@@ -142,6 +161,8 @@ JOINT_POSITION = "Include joint positions"
 LOCKED_SCALE = "Lock scale if joint position defined"
 """Label of a checkbox in the viewer's upload window."""
 
+_MOST_NAMED = 5
+"""Largest number of joints that a message names."""
 _WORTH_SAYING = 1e-3
 """Share of the highest level's box by which vertices may be moved before a note is added."""
 
@@ -189,6 +210,7 @@ class _SetBuilder:
                 if instance is not None:
                     file.instances.append(instance)
         trees = [tree_of(document.printable(scene.skeletons[number].name), rigs) for number, rigs in self.rigs.items()]
+        _require_equal_positions(trees)
         for file in files[:-1]:
             file.trees = trees
         files = [file for file in files if file.instances]

@@ -102,12 +102,12 @@ def test_two_components_depend_on_the_caller() -> None:
         ({"parts": ()}, "cut off"),
         ({"parts": ((1, None),)}, "a tile is damaged"),
         ({"parts": ((0, 11),)}, "a tile is damaged"),
-        ({"parts": ((0, 27),)}, "cut off"),
+        ({"parts": ((0, 53),)}, "cut off"),
         ({"parts": ((0, 2**32 - 1),)}, "cut off"),
         ({"parts": ((0, None),) * 256}, "cut off"),
         ({"tile": (32, 32), "parts": ((0, None),)}, "cut off"),
-        ({"end": b""}, "cut off"),
-        ({"end": b"\xff"}, "cut off"),
+        ({"tile": (32, 32), "parts": ((0, None), (1, 50)), "end": b""}, "cut off"),
+        ({"tile": (32, 32), "parts": ((0, 30),), "end": b""}, "cut off"),
         ({"parts": ((0, 0),), "end": b""}, "cut off"),
     ],
 )
@@ -116,12 +116,29 @@ def test_streams_that_must_not_be_decoded_have_a_reason(given: dict[str, Any], s
     assert isinstance(found, str) and said in found
 
 
-def test_cut_and_empty_streams_are_refused() -> None:
-    data = stream(segments=SEGMENTS)
+@pytest.mark.parametrize("parts", [((0, None),), ((1, None), (0, None))])
+def test_streams_are_completed_from_half_of_their_last_tile_part(parts: tuple[tuple[int, None], ...]) -> None:
+    data = stream(segments=SEGMENTS, tile=(64 // len(parts), 32), parts=parts)
     for length in range(len(data)):
-        assert isinstance(jpeg2000.examine(data[:length]), str), length
+        found = jpeg2000.examine(data[:length])
+        if length < len(data) - 2 - 12:
+            assert isinstance(found, str), length
+        else:
+            assert isinstance(found, jpeg2000.Jpeg2000Info)
+            assert found.stream == data[: min(length, len(data) - 2)].ljust(len(data) - 2, b"\0") + b"\xff\xd9"
     assert jpeg2000.examine(b"") == "it is empty"
     assert jpeg2000.examine(b"\x89PNG") == "it is not JPEG 2000, or is cut off"
+
+
+def test_streams_are_completed_within_the_size_of_their_pixels() -> None:
+    """The last tile part must be the last of its tile, and must not claim more than its pixels and some headers."""
+    most = 64 * 32 * 3 + 2**16
+    start = len(stream()) - 2 - 24
+    for stated, is_read in ((most - start, True), (most - start + 1, False)):
+        data = stream(parts=((0, stated),), end=b"").ljust(start + (stated + 1) // 2, b"x")
+        assert isinstance(jpeg2000.examine(data), jpeg2000.Jpeg2000Info) is is_read
+    first_of_two = stream()[: start + 11] + b"\2" + stream()[start + 12 : -4]
+    assert jpeg2000.examine(first_of_two) == "it is cut off"
 
 
 def test_endless_markers_end_soon() -> None:

@@ -15,12 +15,15 @@ import pytest
 from meshferry.io_formats import registry
 from meshferry.io_formats.core import scene as core_scene
 from meshferry.io_formats.core.errors import ExportError, FormatError
+from meshferry.io_formats.core.messages import Kind
 from meshferry.io_formats.core.scene import Clip, Scene, Skeleton
 from meshferry.io_formats.passes import clips
 from meshferry.io_formats.second_life.animation import codec, document_builder
 from meshferry.io_formats.second_life.animation import keys as animation_keys
 from meshferry.io_formats.second_life.animation.codec import SecondLifeAnimation
 from meshferry.io_formats.second_life.animation.format import SECOND_LIFE_ANIMATION
+from meshferry.io_formats.second_life.avatar import joints as avatar_joints
+from meshferry.io_formats.second_life.bvh.codec import Bvh, BvhJoint
 from meshferry.io_formats.second_life.bvh.format import SECOND_LIFE_BVH
 from meshferry.io_formats.unigine.animation.format import UNIGINE_ANIMATION
 from meshfuzz import second_life_animation_seeds as made
@@ -353,6 +356,47 @@ def test_bvh_joints_beside_the_bones() -> None:
         keyed, (warning,) = found[name.encode()]
         assert keyed == ["mPelvis"]
         assert name in warning
+
+
+def test_bvh_joints_that_hold_the_first_pose_are_named() -> None:
+    joints = [BvhJoint("hip", -1, (0, 0, 0), True), BvhJoint("chest", 0, (0, 9, 0), False)]
+    joints += [BvhJoint("lShldr", 1, (3, 0, 0), False), BvhJoint("rShldr", 1, (-3, 0, 0), False)]
+    frames = np.zeros((3, 15))
+    frames[:, 9] = -60.0  # lShldr
+    document = Bvh(joints, 1 / 30, frames)
+    for read in (SECOND_LIFE_BVH.check, lambda document: SECOND_LIFE_BVH.to_scene(document, "held")):
+        with pytest.raises(FormatError, match="Nothing moves in it"):
+            read(document)
+    frames[2, 6] = 5.0  # chest
+    (message,) = SECOND_LIFE_BVH.check(document)
+    assert message.kind is Kind.WARNING and "1 joint holds the pose of the first frame" in message
+    assert "'lShldr'" in message and "rShldr" not in message
+    assert SECOND_LIFE_BVH.to_scene(document, "held").warnings[0].is_loss
+
+
+@pytest.mark.parametrize(
+    ("axes", "turn"),
+    [
+        (np.identity(3), ""),
+        (np.array(((1, 0, 0), (0, 0, -1), (0, 1, 0))), "-90° about X"),  # Blender, facing -Y: up is Z
+        (np.array(((0, 0, 1), (1, 0, 0), (0, 1, 0))), "-90° about Y, then -90° about Z"),  # Blender, facing +X
+        (np.diag((-1, 1, -1)), "180° about Y"),
+    ],
+)
+def test_bvh_in_other_axes_names_the_turn_that_mends_it(axes: np.ndarray, turn: str) -> None:
+    names = ("mPelvis", "mTorso", "mChest", "mNeck", "mShoulderLeft", "mElbowLeft", "mWristLeft", "mHipLeft")
+    rests = avatar_joints.rest_matrices()
+    joints = [BvhJoint("mPelvis", -1, (0, 0, 0), True)]
+    for name in names[1:]:
+        x, y, z = rests[name][:3, 3] - rests["mPelvis"][:3, 3]
+        joints.append(BvhJoint(name, 0, tuple((axes @ (y, z, x)).tolist()), False))
+    document = Bvh(joints, 1 / 30, np.zeros((3, 3 + 3 * len(joints))))
+    document.frames[1, 3] = 5.0
+    warnings = [message for message in SECOND_LIFE_BVH.check(document) if message.code == "bvh-in-other-axes"]
+    assert bool(warnings) == bool(turn)
+    if turn:
+        wrist = ", ".join(f"{value:.3g}" for value in joints[names.index("mWristLeft")].offset)
+        assert f"'mWristLeft' is at ({wrist})" in warnings[0] and f"turn the armature by {turn} and" in warnings[0]
 
 
 @pytest.mark.parametrize(

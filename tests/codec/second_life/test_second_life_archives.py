@@ -345,9 +345,12 @@ def test_forbidden_characters_and_wrong_declarations_do_not_lose_an_object() -> 
         "control": made.linkset(made.part("Shed", more="<Description>&#x1;&#31;&#xFFFE;\x0b</Description>")),
         "bytes": made.linkset(made.part("Shed")).replace(b"Shed", b"Sh\xe9ed"),
         "declared": b'<?xml version="1.0" encoding="utf-16"?>' + made.linkset(made.part("Größe")),
+        "prefixes": made.linkset(made.part("Barn")).replace(
+            b"<SceneObjectPart", b'<SceneObjectPart xmlns:xmlns:xsi="a" xmlns:xmlns:xmlns:xsd="b"'
+        ),
     }
     document = region(*((f"objects/{name}.xml", data) for name, data in texts.items()))
-    assert names_of(document) == [["Shed"], ["Sh\ufffded"], ["Größe"]]
+    assert names_of(document) == [["Shed"], ["Sh\ufffded"], ["Größe"], ["Barn"]]
     assert not document.warnings
 
 

@@ -98,6 +98,20 @@ def test_files_that_end_early_get_an_error() -> None:
             classic_body.read_linden_mesh(GOOD[:size], "head.llm")
 
 
+def test_morph_targets_that_the_viewer_makes_are_not_missed() -> None:
+    """No folder of a viewer has the eight morph targets of its physics; one that sliders move is missed."""
+    made = {morph.name for morph in sliders.morphs() if "_Physics_" in morph.name}
+    assert len(made) == 8
+    files = classic_meshes.folder_of_viewer()
+    for name in made:
+        files = {file: data.replace(name64(name), name64("Another")) for file, data in files.items()}
+    lacking = files["avatar_head.llm"].replace(name64("Fat_Head"), name64("Other"))
+    for changed, said in ((files, []), ({**files, "avatar_head.llm": lacking}, ["'Fat_Head'"])):
+        warnings = [str(message) for message in classic_body.scene_of(changed).warnings]
+        assert len(warnings) == len(said) and all(text in "".join(warnings) for text in said)
+        assert not any(name in text for text in warnings for name in made)
+
+
 def test_the_scene_has_all_parts_bound_to_the_avatar() -> None:
     scene = classic_body.scene_of(classic_meshes.folder_of_viewer())
     names = {joint.name: number for number, joint in enumerate(scene.skeletons[0].joints)}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
+import struct
 import time
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,7 @@ import numpy as np
 import pytest
 from meshferry.io_formats.core.errors import FormatError
 from meshferry.io_formats.core.messages import Kind
-from meshferry.io_formats.core.recognition import Match, NearMiss
+from meshferry.io_formats.core.recognition import Match
 from meshferry.io_formats.second_life.collada import codec, elements, mapping
 from meshferry.io_formats.second_life.collada import format as collada_format
 from meshferry.io_formats.second_life.collada.document import Collada, Group, Instance, Node
@@ -222,11 +225,49 @@ def test_recognition(data: bytes, match: Match) -> None:
     assert collada_format.sniff(data, len(data)) is match
 
 
-def test_compressed_files_are_explained() -> None:
+def zipped(files: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", method) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return stream.getvalue()
+
+
+BOMB = b"<COLLADA>" + bytes(10_000_000)
+ZAE = zipped({"manifest.xml": b"<dae_root>./a/Box.DAE</dae_root>", "a/Box.DAE": seeds.document(), "a/wood.png": b"png"})
+
+
+def test_compressed_files_are_read() -> None:
+    for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        data = zipped({"box.dae": seeds.document()}, method)
+        assert collada_format.sniff(data[:200], len(data)) is Match.SIGNATURE
+        assert codec.read(data).nodes[0].name == codec.read(ZAE).nodes[0].name == read().nodes[0].name
+        assert codec.same_content(data, seeds.document())
     head = b"PK\x03\x04" + bytes(22) + b"\x0c\0\0\0manifest.xml"
-    found = collada_format.sniff(head, 100)
-    assert isinstance(found, NearMiss) and ".zae" in found.text
+    assert collada_format.sniff(head, 100) is Match.SIGNATURE
     assert collada_format.sniff(head.replace(b"manifest.xml", b"manifest.txt"), 100) is Match.NONE
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (zipped({"a.txt": b""}), "has 0 .dae files; one is expected"),
+        (zipped({"a.dae": b"", "b.dae": b""}), "has 2 .dae files; one is expected"),
+        (zipped({"a.dae": b"<svg/>"}), "root element is 'svg'"),
+        (zipped({"a.dae": seeds.document()}, zipfile.ZIP_BZIP2), "unusual compression"),
+        (zipped({"a.dae": BOMB}), "has more than 1,000,000 bytes"),
+        (
+            zipped({"a.dae": BOMB}).replace(struct.pack("<I", len(BOMB)), struct.pack("<I", 10)),
+            "damaged|not well-formed",
+        ),
+        (ZAE[:-30], "The zip file is damaged"),
+        (ZAE[:80] + bytes(40) + ZAE[120:], "The zip file is damaged"),
+        (ZAE.replace(b"PK\x01\x02\x14\x03\x14\0\0\0", b"PK\x01\x02\x14\x03\x14\0\1\0"), "encrypted"),
+    ],
+)
+def test_compressed_files_that_are_refused(data: bytes, said: str) -> None:
+    with pytest.raises(FormatError, match=said):
+        codec.read(data, inflated_limit=1_000_000)
 
 
 # -- numbers --------------------------------------------------------------------------------------
@@ -321,6 +362,17 @@ def test_damaged_polygons(primitive: str, points: list[int], code: str) -> None:
     assert group.points.tolist() == points
     assert list(codes(document)) == ([code] if code else [])
     assert all(message.is_loss for message in document.warnings)
+
+
+def test_groups_without_vertices_are_named() -> None:
+    lost = seeds.polylist(seeds.QUADS[3:], "Blue").replace('semantic="VERTEX"', 'semantic="OTHER"')
+    document = read(geometries=seeds.geometry(seeds.polylist(seeds.QUADS[:3]) + lost))
+    (message,) = [message for message in document.warnings if message.code == "group-without-vertices"]
+    assert message.is_loss and "3 polygons" in message and "'box: Blue'" in message
+    with pytest.raises(
+        FormatError, match="mesh with polygons: 3 polygons were left out, since the group has no VERTEX"
+    ):
+        read(geometries=seeds.geometry(lost))
 
 
 def test_polygons_with_incomplete_corners() -> None:
@@ -501,6 +553,25 @@ def test_materials() -> None:
 def test_transparency_is_noticed(parts: str, clear: bool) -> None:
     data = seeds.document().replace(b"</diffuse></phong>", f"</diffuse>{parts}</phong>".encode())
     assert codec.read(data).materials[1].has_transparency is clear
+
+
+@pytest.mark.parametrize(
+    ("parameter", "given", "color"),
+    [
+        ('<newparam sid="paint"><float4>0.5 0.25 1 0.5</float4></newparam>', "", (0.5, 0.25, 1.0, 0.5)),
+        ('<newparam sid="paint"><float3>0.5 0.25 1</float3></newparam>', "", (0.5, 0.25, 1.0, 1.0)),
+        ('<newparam sid="paint"><float4>1 1 1 1</float4></newparam>',
+         '<setparam ref="paint"><float4>0 1 0 1</float4></setparam>', (0.0, 1.0, 0.0, 1.0)),
+        ("", "", (0.8, 0.8, 0.8, 1.0)),
+    ],
+)  # fmt: skip
+def test_colours_by_parameters(parameter: str, given: str, color: tuple[float, ...]) -> None:
+    data = seeds.document().replace(b"<color>0.1 0.2 0.8 1</color>", b'<param ref="paint"/>')
+    start = data.index(b"<profile_COMMON>", data.index(b'id="Blue-fx"')) + len(b"<profile_COMMON>")
+    data = data[:start] + parameter.encode() + data[start:]
+    link = b'<instance_effect url="#Blue-fx"'
+    data = data.replace(link + b"/>", link + b">" + given.encode() + b"</instance_effect>")
+    assert codec.read(data).materials[1].color == color
 
 
 @pytest.mark.parametrize(

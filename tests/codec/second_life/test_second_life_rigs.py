@@ -21,7 +21,9 @@ from meshferry.io_formats.core.errors import ExportError
 from meshferry.io_formats.second_life.asset.codec import Asset
 from meshferry.io_formats.second_life.asset.format import SECOND_LIFE_MESH
 from meshferry.io_formats.second_life.avatar import skeletons
+from meshferry.io_formats.second_life.avatar.joints import facing_of, rest_matrices
 from meshferry.io_formats.second_life.models.models import models_of
+from meshferry.io_formats.second_life.models.space import TO_AVATAR
 
 Array = np.ndarray[Any, Any]
 
@@ -194,6 +196,27 @@ def test_facing_is_read_from_the_rig(degrees: float) -> None:
     if degrees % 90 == 0:
         turned = skin_of(asset).bind_shape[3, :3]
         np.testing.assert_allclose(turned, skin_of(straight).bind_shape[3, :3], atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("names", "is_clear"),
+    [
+        (("mElbowLeft", "mWristLeft", "mHandThumb1Left", "mHandPinky1Left"), True),
+        (("mAnkleRight", "mFootRight", "mToeRight"), True),
+        (("mShoulderRight", "mElbowRight"), True),
+        (("mTorso", "mChest", "mNeck", "mHead"), True),
+        (("mHead",), False),
+        (("mHead", "mSkull"), False),  # above each other, so that all turns are alike
+    ],
+)
+@pytest.mark.parametrize("size", [1.0, 0.025])
+@pytest.mark.parametrize("quarters", range(4))
+def test_facing_without_a_pair_is_that_nearest_to_the_table(
+    names: tuple[str, ...], is_clear: bool, size: float, quarters: int
+) -> None:
+    turn = np.linalg.matrix_power(TO_AVATAR, quarters)
+    heads = {name: size * (turn[:3, :3].T @ rest_matrices()[name][:3, 3]) + (1, 2, 3) for name in names}
+    np.testing.assert_array_equal(facing_of(heads), turn if is_clear else TO_AVATAR)
 
 
 def test_a_rig_that_is_nearly_straight_is_not_turned() -> None:

@@ -811,15 +811,21 @@ def test_two_bodies_on_one_armature_share_its_joints() -> None:
     assert sorted(head.skin.joints) == ["mHead", "mNeck"]
 
 
-def test_two_armatures_have_joints_of_their_own() -> None:
+@pytest.mark.parametrize(("choice", "is_moved"), [("AUTO", True), ("ALWAYS", True), ("NEVER", True), ("AUTO", False)])
+def test_two_armatures_have_the_same_joint_positions(choice: str, *, is_moved: bool) -> None:
+    """The viewer keeps one position of each joint, that of the last skeleton of the file, for all meshes."""
     scene = upload_scenes.rigged_scene(levels=[9])
-    other = upload_scenes.rigged_scene("+Y", levels=[5], moved={"mTorso": (0, 0, 0.1)})
-    other.nodes[0].name, other.nodes[0].skeleton = "second", 1
+    other = upload_scenes.rigged_scene("+Y", levels=[5], moved={"mTorso": (0, 0, 0.1)} if is_moved else {})
+    other.nodes[0].name, other.nodes[0].skeleton, other.skeletons[0].name = "second", 1, "Other"
     scene.nodes.append(other.nodes[0])
     scene.skeletons += other.skeletons
-    first, second = parsed(scene)["hut.dae"].instances
+    if is_moved and choice != "NEVER":
+        with pytest.raises(ExportError, match=r"'Armature' and 'Other' have other positions of .*'mTorso'.* files of"):
+            parsed(scene, joint_positions=choice)
+        return
+    first, second = parsed(scene, joint_positions=choice)["hut.dae"].instances
     collada_oracle.check_rig(first)
-    collada_oracle.check_rig(second, moved={"mTorso": np.array([0, 0, 0.1])})
+    np.testing.assert_allclose(second.joints["mTorso"].local, first.joints["mTorso"].local)
 
 
 def test_static_and_rigged_objects_together() -> None:
