@@ -43,6 +43,7 @@ class Movements:
     def __init__(self) -> None:
         self._changing: dict[bpy.types.ID, bool] = {}
         self._of: dict[bpy.types.Object, set[Movement]] = {}
+        self._played: dict[bpy.types.ID, set[str]] = {}
 
     def of(self, obj: bpy.types.Object) -> set[Movement]:
         """Return how an object moves, including its armature and the objects that it shows as instances."""
@@ -72,7 +73,10 @@ class Movements:
 
     def paths(self, block: bpy.types.ID) -> Iterator[str]:
         """Yield the data paths of a block that its animation changes."""
-        yield from (played := _played_paths(block))
+        played = self._played.get(block)
+        if played is None:
+            played = self._played[block] = _played_paths(block)
+        yield from played
         for curve in block.animation_data.drivers if block.animation_data is not None else ():
             for target in _targets(curve.driver):
                 if target.data_path in played if target.id == block else self.changes(target.id):
