@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ...io_formats.core.messages import Named, Report
 from ...io_formats.geometry.transforms import axis_rotations
 from .. import animated_blocks, arrays
-from ..animated_blocks import Dependencies
+from ..animated_blocks import Dependencies, action_curves
 from ..rigging import joint_poses
 from ..rigging.bones import location_axes
 from .clip_sources import ClipSource
@@ -87,7 +87,7 @@ def played_actions(obj: bpy.types.Object, sources: Iterable[ClipSource]) -> Iter
 def playing_curves(obj: bpy.types.Object, source: ClipSource) -> Iterator[bpy.types.FCurve]:
     """Yield the f-curves that a clip plays on an object, without muted ones."""
     for action, slot in played_actions(obj, [source]):
-        for curve in animated_blocks.action_curves(action, slot):
+        for curve in action_curves(action, slot):
             if not curve.mute and not (curve.group is not None and curve.group.mute):
                 yield curve
 
@@ -114,7 +114,7 @@ def bone_and_channel(path: str) -> tuple[str, str]:
 
 def keyed_channels(action: bpy.types.Action, slot: Any) -> set[tuple[str, str]]:
     """Return the bones and channels that an action keys."""
-    parted = (bone_and_channel(curve.data_path) for curve in animated_blocks.action_curves(action, slot))
+    parted = (bone_and_channel(curve.data_path) for curve in action_curves(action, slot))
     return {(bone, channel) for bone, channel in parted if channel in CHANNELS}
 
 
@@ -157,6 +157,9 @@ def keys_suffice(obj: bpy.types.Object, found: Dependencies, source: ClipSource)
         return False
     if obj.data.animation_data is not None:
         return False  # the armature data may animate settings of its bones
+    played = [curve for action, slot in played_actions(obj, [source]) for curve in action_curves(action, slot)]
+    if any(curve.group is not None and curve.group.mute for curve in played):
+        return False  # Blender 4.5 plays such curves outside of strips
     paths = [curve.data_path for curve in playing_curves(obj, source)]
     if any(path.endswith("].rotation_mode") or "].constraints[" in path for path in paths):
         return False

@@ -168,7 +168,14 @@ def test_bones_without_inherited_scale_are_read_as_blender_plays_them(clean_blen
     assert_plays(clip, skeleton, armature, range(1, 10))
 
 
-@pytest.mark.parametrize("bend", [bend_by_constraint, bend_by_ik, bend_by_driver, bend_by_loose_inheritance])
+def mute_a_group(armature: Any) -> None:
+    next(curve for curve in curves(armature.animation_data.action) if "Mid" in curve.data_path).group.mute = True
+
+
+BENDS = [bend_by_constraint, bend_by_ik, bend_by_driver, bend_by_loose_inheritance, mute_a_group]
+
+
+@pytest.mark.parametrize("bend", BENDS)
 def test_what_keys_do_not_say_is_sampled(clean_blender: Any, bend: Any) -> None:
     armature = rig(bones=CHAIN)
     animate(armature)

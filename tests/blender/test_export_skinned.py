@@ -141,6 +141,10 @@ def _triangulate_after(obj: Any) -> None:
     obj.modifiers.new("Smooth", "WEIGHTED_NORMAL")
 
 
+def _split_by_angles_after(obj: Any) -> None:
+    obj.modifiers.new("Edge Split", "EDGE_SPLIT").split_angle = 0.02
+
+
 def _switched_off(obj: Any) -> None:
     obj.modifiers.new("Mirror", "MIRROR").show_viewport = False
 
@@ -154,7 +158,8 @@ def _moving_shape_key(obj: Any) -> None:
 
 STACKS = [
     *((make, True) for make in (_mirror_after, _solidify_after, _twice, _parent_and_modifier, _growing_array_after)),
-    *((make, False) for make in (_mirror_before, _triangulate_after, _switched_off, _moving_shape_key)),
+    *((make, False) for make in (_mirror_before, _triangulate_after, _split_by_angles_after, _switched_off)),
+    (_moving_shape_key, False),
 ]
 
 

@@ -68,8 +68,12 @@ def report_differences(context: bpy.types.Context, compared: Sequence[SkinnedMes
             shown = _points(context, objects)
             with scene_state.changed(context, scene_state.undeformed(objects)):
                 undeformed = _points(context, objects)
-            for number, (skin, points, rest) in enumerate(zip(compared, shown, undeformed, strict=True)):
+            for number, (skin, (points, corners), (rest, rest_corners)) in enumerate(
+                zip(compared, shown, undeformed, strict=True)
+            ):
                 moved = skin.skinned(rest, context.evaluated_depsgraph_get())
+                if moved is not None and len(moved) != len(points) and len(corners) == len(rest_corners):
+                    moved, points = moved[rest_corners], points[corners]  # Edge Split splits a pose at other edges
                 if moved is None or len(moved) != len(points):
                     apart[number] = np.inf
                 elif len(points):
@@ -84,13 +88,18 @@ def report_differences(context: bpy.types.Context, compared: Sequence[SkinnedMes
             report.loss("modifiers-after-armature", text, item=skin.obj.name)
 
 
-def _points(context: bpy.types.Context, objects: Sequence[bpy.types.Object]) -> list[FloatArray]:
-    """Return the points of evaluated objects in their own spaces."""
+def _points(
+    context: bpy.types.Context, objects: Sequence[bpy.types.Object]
+) -> list[tuple[FloatArray, arrays.IntArray]]:
+    """Return the points of evaluated objects in their own spaces, and the point of each corner of their faces."""
     depsgraph = context.evaluated_depsgraph_get()
     found = []
     for obj in objects:
         with arrays.mesh_of(obj.evaluated_get(depsgraph)) as data:
-            found.append(np.empty((0, 3), np.float32) if data is None else arrays.points_of(data))
+            if data is None:
+                found.append((np.empty((0, 3), np.float32), np.empty(0, np.int32)))
+            else:
+                found.append((arrays.points_of(data), arrays.corner_vertices(data)))
     return found
 
 
