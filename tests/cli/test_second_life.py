@@ -91,6 +91,7 @@ def test_collada_files_show_their_origin(meshferry, tmp_path):
     packed = tmp_path / "box.zae"
     with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr("box.dae", path.read_bytes())
+        archive.writestr("__MACOSX/._box.dae", b"attributes of macOS")
     assert "  2 nodes, 24 triangles, 16 vertices, 4 surfaces\n" in meshferry("inspect", packed).out
 
 

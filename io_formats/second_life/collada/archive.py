@@ -25,7 +25,12 @@ def unpacked(data: bytes, limit: int | None = None) -> bytes:
     if not data.startswith(ZIP):
         return data
     with open_archive(data) as archive:
-        found = [info for info in archive.infolist() if info.filename.lower().endswith(".dae")]
+        found = [info for info in archive.infolist() if _is_collada(info.filename)]
         if len(found) != 1:
             raise FormatError("The zip file has {:,} .dae files; one is expected", len(found))
         return read_entry(archive, found[0], min(SIZE_LIMIT, limit or SIZE_LIMIT))
+
+
+def _is_collada(path: str) -> bool:
+    """Return whether an entry is a Collada file; for each, macOS adds one with attributes, whose name starts with ._"""
+    return path.lower().endswith(".dae") and not path.rpartition("/")[2].startswith("._")

@@ -168,6 +168,7 @@ class NodeReader:
         self._matrix_of_joints = "transform" if has_skeleton else "matrix"
         self._read_nodes: dict[Element, Node] = {}
         self._held = 0
+        self._worlds: list[Matrix] = []
         self.nodes: list[Node] = []
 
     def read(self) -> None:
@@ -184,7 +185,7 @@ class NodeReader:
         while waiting:
             current = waiting.pop()
             number = len(self.nodes)
-            self.nodes.append(self._node(current))
+            self.nodes.append(self._placed(self._node(current)))
             if number >= MOST_NODES or self._held > MOST_NODES:
                 raise FormatError("The scene has more than {:,} nodes", MOST_NODES)
             below = [_Waiting(element, number, current, current.level + 1) for element in self._children(current)]
@@ -247,6 +248,16 @@ class NodeReader:
             else:
                 instance.materials[bound.get("symbol", "")] = self._materials.number(material)
         return instance
+
+    def _placed(self, node: Node) -> Node:
+        """Return a node, without its transform if that and those above it together are too large."""
+        above = self._worlds[node.parent] if node.parent >= 0 else np.identity(4)
+        world = above @ node.matrix
+        if not (np.abs(world) < _LARGEST).all():
+            self._findings.add("invalid-transform", node.name)
+            node, world = replace(node, matrix=np.identity(4)), above
+        self._worlds.append(world)
+        return node
 
     def _matrix(self, element: Element) -> Matrix:
         """Return the product of a node's transforms, the first on the left."""

@@ -285,7 +285,7 @@ class SkinReader:
         self._findings = findings
         self._joint_count = self._vertices = 0
         self._numbers: dict[Element, tuple[int, int]] = {}
-        self._nodes: dict[str, dict[str, Element]] | None = None
+        self._nodes: dict[str, dict[str, list[Element]]] | None = None
         self.skins: list[Skin] = []
 
     def numbers(self, controller: Element) -> tuple[int, int]:
@@ -358,16 +358,21 @@ class SkinReader:
         return names, inverse_bind
 
     def _of_id(self, word: str) -> str:
-        """Return the joint name for an id: the id if the viewer knows it, otherwise the sid or name of the node."""
+        """Return the joint name for an id: the id if the viewer knows it, otherwise the sid or name of the node.
+
+        A name that several nodes have is not the joint's name; the id is.
+        """
         if self._nodes is None:
-            self._nodes = {key: {} for key in ("sid", "id", "name")}
+            self._nodes = {key: {} for key in ("id", "sid", "name")}
             for element in self._tree.root.iter("node"):
                 for key, found in self._nodes.items():
-                    found.setdefault(element.get(key, ""), element)
-        node = next((found[word] for found in self._nodes.values() if word in found), None)
-        names = [word] if node is None else [word, node.get("sid", ""), node.get("name", "")]
-        known = [name for name in names if joints.canonical(name) is not None]
-        return [*known, *filter(None, names[1:]), word][0]
+                    found.setdefault(element.get(key, ""), []).append(element)
+        node = next((found[word][0] for found in self._nodes.values() if word in found), None)
+        sid, name = ("", "") if node is None else (node.get("sid", ""), node.get("name", ""))
+        known = [spelling for spelling in (word, sid, name) if joints.canonical(spelling) is not None]
+        sids, names = self._nodes["sid"], self._nodes["name"]
+        is_unique = len(sids[sid]) == 1 if sid else name not in sids and len(names.get(name, ())) == 1
+        return [*known, (sid or name) if is_unique else word][0]
 
     def _weights(self, element: Element, owner: str, skin: Skin) -> Skin:
         """Read the weights of a skin."""

@@ -21,6 +21,8 @@ from .partners import Model, Part
 _SAME_BIND = 1e-3
 """Largest difference of bind matrices that count as equal, relative to their largest entry if that is above 1."""
 _MOST_SKELETONS = 256
+_MOST_LINKED = 1_000_000
+"""Largest number of topmost joints to which all meshes together are linked."""
 
 
 class JointIndex:
@@ -48,6 +50,8 @@ class JointIndex:
             self._ids.setdefault(node.id, []).append(number)
         self._near: dict[str, dict[int, int]] = {}
         """For each id, a node that has it below each node."""
+        self._below: dict[int, set[int]] = {}
+        self._linked = 0
 
     def find(self, name: str, roots: Container[int] = ()) -> int:
         """Return the node of a joint, found by sid, else by name or id; -1 if there is none.
@@ -68,6 +72,26 @@ class JointIndex:
         while near >= 0 and near not in below:
             near = self.nodes[near].parent
         return below.get(near, next(iter(below.values()), self.find(node_id)))
+
+    def joints_below(self, number: int) -> set[int]:
+        """Return the topmost joints below a node that is no joint and has none above it.
+
+        Raises
+        ------
+        FormatError
+            All calls together return too many joints.
+        """
+        if number not in self._below:
+            self._below[number] = set()
+            for other in range(number + 1, len(self.nodes)):  # each node is followed by those below it
+                if self.nodes[other].parent < number:
+                    break
+                if self.roots[other] == other:
+                    self._below[number].add(other)
+        self._linked += len(self._below[number])
+        if self._linked > _MOST_LINKED:
+            raise FormatError("The meshes are linked to more than {:,} joints", _MOST_LINKED)
+        return self._below[number]
 
 
 @dataclass(eq=False)
@@ -114,7 +138,7 @@ def rig_groups(document: Collada, models: Iterable[Model]) -> list[RigGroup]:
     Raises
     ------
     FormatError
-        There are too many skeletons.
+        There are too many skeletons, or links to them.
     """
     indices = {id(found): JointIndex(found) for found in (document, *document.partners.values())}
     groups: list[RigGroup] = []
@@ -146,11 +170,16 @@ def rig_groups(document: Collada, models: Iterable[Model]) -> list[RigGroup]:
 
 
 def _roots_of(part: Part, index: JointIndex) -> set[int]:
-    """Return the topmost joints of a rigged object: those above its ``<skeleton>`` links, or else above its joints."""
-    linked = {index.find_near(link, part.node) for link in part.instance.skeletons}
-    if not any(number >= 0 and index.roots[number] >= 0 for number in linked):
-        linked = {index.find(word) for word in skin_of(part).joint_names}
-    return {index.roots[number] for number in linked if number >= 0 and index.roots[number] >= 0}
+    """Return the topmost joints of a rigged object: those of its ``<skeleton>`` links, and of its joints elsewhere.
+
+    Joints elsewhere do not count if none is where the links lead.
+    """
+    linked: set[int] = set()
+    for number in {index.find_near(link, part.node) for link in part.instance.skeletons} - {-1}:
+        linked |= {index.roots[number]} if index.roots[number] >= 0 else index.joints_below(number)
+    listed = {index.find(word, linked) for word in skin_of(part).joint_names} - {-1}
+    of_joints = {index.roots[number] for number in listed if index.roots[number] >= 0}
+    return linked | of_joints if of_joints & linked or not linked else linked
 
 
 def _with_unused(groups: list[RigGroup], index: JointIndex) -> list[RigGroup]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -108,6 +109,10 @@ _UNMOVED = 1e-5
 """Tolerance for the elements of matrices up to which they count as equal to the identity."""
 _POSED = 1e-3
 """Tolerance for the transforms of joints up to which the nodes move all of them alike, relative to their size."""
+_FLAT = 1e-30
+"""Determinant of a joint's axes below which they cannot be used."""
+_NAMELESS = "Joint"
+"""Name of joints that have neither sid, name nor id."""
 _SHAPED = 1e-3
 """Largest relative deviation of a joint's scale from its default. Above it, an avatar's shape is assumed."""
 
@@ -179,14 +184,20 @@ class Rig:
 
     def _add_other_nodes(self) -> None:
         """Add the joints among the nodes that no skin lists."""
-        taken = set(self.nodes.values())
+        taken, roots = set(self.nodes.values()), self.group.index.roots
+        counts: dict[str, Iterator[int]] = defaultdict(lambda: itertools.count(1))
         for number in self.group.joint_nodes:
             node = self.document.nodes[number]
             spellings = [spelling for spelling in (node.sid, node.name, node.id) if spelling]
             known = [name for name in map(avatar_joints.canonical, spellings) if name is not None]
-            name = next((name for name in (*known[:1], *spellings) if name not in self.words), "")
+            names = [*known[:1], *(spellings or [_NAMELESS])]
+            name = next((name for name in names if name not in self.words), "")
+            if not name and not known and roots[self.nodes.get(names[0], number)] == roots[number]:
+                # A sid is unique among the children of a node only, such as that of a finger in each hand.
+                numbered = (f"{names[0]}.{count:03d}" for count in counts[names[0]])
+                name = next(name for name in numbered if name not in self.words)
             if number not in taken and name:
-                self.words[name] = spellings[0]
+                self.words[name] = (spellings or names)[0]
                 self.nodes[name] = number
 
     def _binds_of_nodes(self) -> dict[str, Matrix]:
@@ -201,6 +212,8 @@ class Rig:
             if above and self._joint_above(number) != above:
                 # Avastar writes joints beside each other, with translations relative to their real parents.
                 world[:3, 3] += found[above][:3, 3] - (worlds[holder][:3, 3] if holder >= 0 else 0.0)
+            if abs(np.linalg.det(world[:3, :3])) < _FLAT:
+                world[:3, :3] = np.identity(3)
             found[joint] = world
         return found
 

@@ -483,6 +483,10 @@ def test_invalid_transforms() -> None:
         "3 nodes without a valid transform, kept at the parent's place: 'a', 'b', 'c'",
         "1 node without its look-at or skew transform, which is left out: 'd'",
     ]
+    nested = "<node name='huge'><scale>1e9 1 1</scale>" * 40 + seeds.OBJECT + "</node>" * 40  # valid alone
+    document = read(nested)
+    assert document.warnings == ["39 nodes without a valid transform, kept at the parent's place: 'huge'"]
+    assert np.abs(document.worlds).max() == 1e9
 
 
 @pytest.mark.parametrize(
@@ -680,6 +684,10 @@ def test_names_of_joints() -> None:
     nodes = seeds.RIGGED.replace('id="mPelvis"', 'id="a"').replace('id="mTorso" sid="mTorso"', 'id="b" sid="x"')
     document = codec.read(seeds.document(nodes, controllers=seeds.skin(joints=ids)))
     assert document.skins[0].joint_names == ["mPelvis", "mTorso"]
+    nodes = nodes.replace('sid="x"', 'sid="y"').replace("mTorso", "Bone")
+    for more, found in (("", "y"), ('<node id="c" sid="y" type="JOINT"/>', "b")):
+        document = codec.read(seeds.document(more + nodes, controllers=seeds.skin(joints=ids)))
+        assert document.skins[0].joint_names == ["mPelvis", found]
     assert codes(rigged(joints=seeds.names("box-j", ""))) == {"skin-without-joints": Kind.LOSS}
     assert rigged(joints=seeds.names("box-j", "")).nodes[-1].instances[0].skin == -1
 

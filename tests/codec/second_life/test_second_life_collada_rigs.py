@@ -146,6 +146,39 @@ def test_each_skeleton_has_an_armature() -> None:
     agree(replace(document), [0, 0], skeletons=2)
 
 
+@pytest.mark.parametrize("links", [["aRig"], ["aRig", "aHand"], ["aHand"]])
+def test_a_link_may_lead_to_any_node_of_a_skeleton(links: list[str]) -> None:
+    """It says where the search for the joints starts; Collada does not ask for a joint there."""
+    document = Collada(up_axis="Z_UP")
+    for prefix, above in (("a", "moved"), ("b", "turned")):
+        add_rig(document, ABOVE[above], prefix=prefix, seed=len(document.nodes))
+        document.nodes[-5].id = f"{prefix}Rig"
+    document.nodes[9].instances[0].skeletons = ["bRig"]
+    document.nodes[4].instances[0].skeletons = links
+    agree(document, [0, 5])
+
+
+def test_a_skin_of_joints_in_two_trees_has_one_skeleton() -> None:
+    document = Collada(up_axis="Z_UP")
+    add_rig(document, ABOVE["moved"])
+    document.nodes[3] = replace(document.nodes[3], parent=-1, matrix=document.worlds[3])
+    del document.worlds
+    agree(document, [0])
+    assert len(SECOND_LIFE_COLLADA.to_scene(document, "file").skeletons[0].joints) == 3
+
+
+def test_joints_of_one_sid_or_none_are_bones() -> None:
+    """Sids are unique among the children of a node only. Flat joints have axes of their own."""
+    nodes = [Node("", -1, np.identity(4), sid="Hand", is_joint=True)]
+    nodes += [Node("", 0, at(0, 0, 1), sid=sid, is_joint=True) for sid in ("Tip", "Tip", "", "")]
+    nodes += [Node("mPelvis", -1, np.zeros((4, 4)), is_joint=True), Node("mTorso", 5, at(0, 0, 1), is_joint=True)]
+    hand, avatar = SECOND_LIFE_COLLADA.to_scene(Collada(nodes=nodes[:5]), ""), Collada(nodes=nodes[5:])
+    avatar.nodes[1].parent = 0
+    assert [joint.name for joint in hand.skeletons[0].joints] == ["Hand", "Tip", "Tip.001", "Joint", "Joint.001"]
+    found = SECOND_LIFE_COLLADA.to_scene(avatar, "", {"skeleton_joints": "USED"}).skeletons[0].joints
+    assert {"mPelvis", "mTorso"} <= {joint.name for joint in found}
+
+
 def test_meshes_of_one_skin_follow_the_joints_that_each_names() -> None:
     """Copies of a node hold joints and mesh with equal ids; a file without links has its joints beside the mesh."""
     document = Collada(up_axis="Z_UP")
@@ -228,4 +261,10 @@ def test_the_number_of_skeletons_is_bounded() -> None:
     started = time.monotonic()
     with pytest.raises(FormatError, match="more than 256 skeletons"):
         SECOND_LIFE_COLLADA.to_scene(document, "file")
-    assert time.monotonic() - started < 5
+    linked = Collada(up_axis="Z_UP", nodes=[Node("", -1, np.identity(4), "all")])
+    linked.nodes += [Node("J", 0, np.identity(4), is_joint=True)] * 2000
+    linked.nodes += [Node("", -1, np.identity(4), instances=[Instance(0, 0, skeletons=["all"])])] * 2000
+    linked.geometries, linked.skins = document.geometries, document.skins
+    with pytest.raises(FormatError, match="linked to more than"):
+        SECOND_LIFE_COLLADA.to_scene(linked, "file")
+    assert time.monotonic() - started < 10
