@@ -141,6 +141,51 @@ def test_a_check_of_what_cannot_be_exported_says_so(clean_blender):
     assert findings[0].is_error
 
 
+def test_a_check_is_marked_as_old_after_edits(lodge, clean_blender):
+    from meshferry.io_formats.timbermesh.model.format import TIMBERMESH
+    from meshferry.operators.findings.finding_list import after_update, draw_findings
+
+    bpy = clean_blender
+    roof, view = bpy.data.objects["Roof"], bpy.context.view_layer
+    roof.data.materials.append(bpy.data.materials.new("BaseWood_Brown.Folktails"))
+    handlers = bpy.app.handlers.depsgraph_update_post
+
+    def shown():
+        view.update()
+        layout = MagicMock()
+        draw_findings(layout, bpy.context, TIMBERMESH, "Lodge")
+        return [call.kwargs["text"] for call in layout.label.call_args_list]
+
+    def move():
+        roof.location.x += 1
+
+    def rename():
+        roof.name = "Gable"
+
+    def edit():
+        bpy.ops.object.mode_set(mode="EDIT")
+
+    def select():
+        bpy.ops.object.select_all(action="TOGGLE")
+        view.objects.active = None if view.objects.active else roof
+
+    for change in (move, rename, edit):
+        bpy.ops.export_scene.timbermesh_check(collection="Lodge")
+        assert shown() == ["No problems found"] and after_update in handlers
+        select()
+        select()
+        assert shown() == ["No problems found"]
+        change()
+        assert shown() == ["Changed since; check again"] and after_update not in handlers
+    bpy.ops.export_scene.timbermesh_check(collection="Lodge")
+    bpy.ops.mesh.select_all(action="DESELECT")
+    assert shown() == ["No problems found"]
+    bpy.ops.mesh.subdivide()
+    bpy.ops.mesh.select_all(action="SELECT")
+    bpy.ops.transform.translate(value=(0, 0, 1))
+    assert shown() == ["Changed since; check again"]
+
+
 def test_a_finding_about_a_material_leads_to_its_users(lodge, clean_blender):
     from meshferry.operators.findings.finding_selection import objects_about, show_material
 
