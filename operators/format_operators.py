@@ -226,7 +226,6 @@ def _import_of_drops(importers: Sequence[type[ImportFiles]]) -> list[type]:
     formats = [known for importer in importers for known in importer.formats]
     endings = _endings(extension for known in formats for extension in known.extensions)
     defaults = {
-        "panel_prefix": "MESHFERRY",
         "importers": importers,
         "option_table": in_sections(
             {option.name: option for importer in importers for option in importer.option_table}.values()

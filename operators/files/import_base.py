@@ -205,6 +205,12 @@ class ImportDropped(ImportFiles):
     importers: Sequence[type[ImportFiles]] = ()
     """The import operators of the families. Each knows which options its formats have."""
 
+    @property
+    def panel_prefix(self) -> str:  # type: ignore[override]
+        """The names of the families that take part: what is folded depends on the number of their options."""
+        known = self.known_formats()
+        return "_".join(one.panel_prefix for one in self.importers if any(kind in one.formats for kind in known))
+
     def options_for(self, known: Sequence[Format | None]) -> tuple[Option, ...]:
         """Return the options of the formats that take part, as their families show them."""
         found: dict[str, Option] = {}

@@ -4,6 +4,7 @@ import itertools
 import sys
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from unittest.mock import MagicMock
 
 import pytest
@@ -212,5 +213,9 @@ def test_a_drop_has_the_options_of_the_formats_that_take_part(clean_blender, nam
     found = {option.name for option in table}
     assert shown <= found and not hidden & found
     assert found <= {option.name for option in operator.option_table}
+    dropped = SimpleNamespace(importers=operator.importers, known_formats=lambda: known)
+    families = {"vase.data": "MESH_SERIALIZER", "tunic.llmesh": "SECOND_LIFE", "lamp.mesh": "UNIGINE"}
+    prefix = ImportDropped.panel_prefix.fget(dropped)
+    assert prefix == "_".join(families[name] for name in names if name in families)
     sections = [option.section for option in table]
     assert len(list(itertools.groupby(sections))) == len(set(sections))
