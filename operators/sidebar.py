@@ -27,7 +27,7 @@ ICON_WIDTH = 22
 
 
 def concerns(context: bpy.types.Context, family: str) -> bool:
-    """Return whether to show a family's panels: for its own imports always, for data made in Blender if it is in use."""
+    """Return whether to show a family's panels: always for its imports, for data made in Blender if it is in use."""
     origins = origins_of(context)
     return any(known.name in origins for known in FAMILIES[family].formats) if origins else is_used(family)
 

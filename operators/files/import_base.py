@@ -214,9 +214,9 @@ class ImportDropped(ImportFiles):
     def options_for(self, known: Sequence[Format | None]) -> tuple[Option, ...]:
         """Return the options of the formats that take part, as their families show them."""
         found: dict[str, Option] = {}
-        for importer in self.importers:
-            if own := [kind for kind in known if kind in importer.formats]:
-                found.update((option.name, option) for option in options_of(own, importer.option_table))
+        for one in self.importers:
+            if own := [kind for kind in known if kind in one.formats]:
+                found.update((option.name, option) for option in options_of(own, one.option_table))
         return in_sections(found.values())
 
     def values(self) -> dict[str, Any]:
