@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import pkgutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -23,11 +23,12 @@ from ..io_formats.core.options import MESH_FILES
 from . import registration
 from .files.export_base import ExportScene
 from .files.export_files import ExportObjects
+from .files.import_base import ImportDropped, ImportFiles
 from .findings.finding_list import draw_findings
 from .findings.mesh_tools import has_free_normals
 from .hooks import Hooks
 from .layouts import button, collection_under_pointer, file_patterns, sidebar_panel
-from .option_properties import export_table, import_table, with_options
+from .option_properties import export_table, import_table, in_sections, with_options
 from .preferences import drawn_for
 from .registration import MenuEntry
 from .sidebar import concerns, origins_of, with_closed_copies
@@ -148,7 +149,7 @@ def _importer(family: Family, hooks: Hooks) -> Any:
         "panel_prefix": family.name.upper(),
         "option_table": import_table(*formats),
         "entry_text": f"{label_of(family, formats[0])} ({shown})",
-        "other_importers": _other_importers(family),
+        "formats": tuple(formats),
         "usual_names": file_patterns(extensions),
     }
     return _with_file_options(_make_class(f"IMPORT_SCENE_OT_{family.name}", hooks.importer, defaults))
@@ -190,62 +191,55 @@ def _check(family: Family, exporter: Any, hooks: Hooks) -> Any:
     return _make_class(name, hooks.check, defaults)
 
 
-def _handled_extensions(family: Family) -> dict[str, list[str]]:
-    """Return the extensions that the file handlers of a family take, by name of the format that gets the handler.
-
-    If two handlers had the same extension, Blender would ask the user, so the family registered first gets it. A format
-    that exports no collections has no handler of its own; the family's first handler gets its extensions. Handlers
-    do not see the content of a file, so formats that are not ``is_dropped`` are left out.
-    """
-    first = registry.FAMILIES.index(family)
-    taken = {
-        extension for other in registry.FAMILIES[:first] for known in other.formats for extension in known.extensions
-    }
-    handled: dict[str, list[str]] = {}
-    for known in family.formats:
-        if not known.is_dropped:
-            continue
-        exports_collections = known.capabilities.meshes and known.is_written
-        owner = known.name if exports_collections or not handled else next(iter(handled))
-        own = [extension for extension in known.extensions if extension not in taken]
-        handled.setdefault(owner, []).extend(own)
-        taken.update(own)
-    return {name: extensions for name, extensions in handled.items() if extensions}
-
-
-def _other_importers(family: Family) -> dict[str, tuple[Format, ...]]:
-    """Return the formats of other families, by importer, that share an extension with this family's file handlers."""
-    handled = {extension for extensions in _handled_extensions(family).values() for extension in extensions}
-    return {
-        other.name: other.formats
-        for other in registry.FAMILIES
-        if other is not family and any(handled.intersection(known.extensions) for known in other.formats)
-    }
-
-
 def _file_handlers(family: Family, exporters: Mapping[str, Any]) -> list[type]:
-    """Return the file handlers, by which Blender imports dropped files and exports collections."""
+    """Return the file handlers by which Blender exports collections, one for each format with meshes.
+
+    They import nothing; see :func:`_import_of_drops`. Their names are in .blend files.
+    """
     handlers: list[type] = []
-    formats = {known.name: known for known in family.formats}
-    for name, extensions in _handled_extensions(family).items():
-        known = formats[name]
-        body: dict[str, Any] = {
-            "bl_idname": f"IO_FH_{known.name if handlers or not known.is_read else family.name}",
-            "bl_label": label_of(family, known),
-            "bl_file_extensions": ";".join(dict.fromkeys(map(_last_ending, extensions))),
-        }
-        if name in exporters:
-            body["bl_export_operator"] = exporters[name].bl_idname
-        if any(other.is_read and other.is_dropped and extensions[0] in other.extensions for other in family.formats):
-            body["bl_import_operator"] = f"import_scene.{family.name}"
-            body["poll_drop"] = classmethod(lambda _cls, context: poll_file_object_drop(context))
-        handlers.append(type(body["bl_idname"], (bpy.types.FileHandler,), {**body, "__module__": __name__}))
+    for known in family.formats:
+        if known.capabilities.meshes and known.is_written and known.name in exporters:
+            body = {
+                "bl_label": label_of(family, known),
+                "bl_file_extensions": _endings(known.written_extensions),
+                "bl_export_operator": exporters[known.name].bl_idname,
+            }
+            handlers.append(_handler(known.name if handlers or not known.is_read else family.name, body))
     return handlers
 
 
-def _last_ending(extension: str) -> str:
-    """Return the last ending of an extension, such as .json: Blender 4.5 to 5.3 compare no more of a file name."""
-    return "." + extension.rpartition(".")[2]
+def _handler(name: str, body: Mapping[str, Any]) -> type:
+    identifier = f"IO_FH_{name}"
+    return type(identifier, (bpy.types.FileHandler,), {"bl_idname": identifier, **body, "__module__": __name__})
+
+
+def _endings(extensions: Iterable[str]) -> str:
+    """Return the last endings of extensions, such as .json: Blender 4.5 to 5.3 compare no more of a file name."""
+    return ";".join(dict.fromkeys("." + extension.rpartition(".")[2] for extension in extensions))
+
+
+def _import_of_drops(importers: Sequence[type[ImportFiles]]) -> list[type]:
+    """Return the operator that imports dropped files of all formats, and its file handler.
+
+    If several handlers had the files of a drop, Blender would ask for one of them and ignore the other's files.
+    """
+    formats = [known for importer in importers for known in importer.formats]
+    endings = _endings(extension for known in formats for extension in known.extensions)
+    defaults = {
+        "importers": importers,
+        "option_table": in_sections(
+            {option.name: option for importer in importers for option in importer.option_table}.values()
+        ),
+        "usual_names": file_patterns(endings.split(";")),
+    }
+    operator = _with_file_options(_make_class("IMPORT_SCENE_OT_meshferry", ImportDropped, defaults))
+    body = {
+        "bl_label": "Meshferry",
+        "bl_file_extensions": endings,
+        "bl_import_operator": operator.bl_idname,
+        "poll_drop": classmethod(lambda _cls, context: poll_file_object_drop(context)),
+    }
+    return [operator, _handler("meshferry", body)]
 
 
 def _menu_entries(family: Family, importer: Any, exporters: Sequence[Any], hooks: Hooks) -> list[MenuEntry]:
@@ -279,6 +273,8 @@ FAMILY_OPERATORS = {family.name: operators_for(family) for family in registry.FA
 EXPORTERS: dict[str, Any] = {name: cls for built in FAMILY_OPERATORS.values() for name, cls in built.exporters.items()}
 EXPORTERS |= {known.name: EXPORTERS[known.rewritten_as] for known in registry.FORMATS if known.rewritten_as}
 """Export operators by name of the format that is written, or of one that is read and written again in another."""
+DROPS = _import_of_drops([built.importer for built in FAMILY_OPERATORS.values() if built.importer is not None])
+"""The operator and the file handler of dropped files."""
 
 
 def register() -> None:
@@ -286,10 +282,12 @@ def register() -> None:
     for built in FAMILY_OPERATORS.values():
         for parts in _parts_of(built):
             registration.register(*parts)
+    registration.register(DROPS, {}, ())
 
 
 def unregister() -> None:
     """Unregister them in reverse order."""
+    registration.unregister(DROPS, {}, ())
     for built in reversed(FAMILY_OPERATORS.values()):
         for parts in reversed(_parts_of(built)):
             registration.unregister(*parts)

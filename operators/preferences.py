@@ -44,7 +44,10 @@ OTHER_GUIDES = {"Convert Files": "conversion.md", "Convert Many Files": "batch.m
 _MOST_FILES = 12
 """Largest number of files listed for a .blend file."""
 
-_IN_USE = "Show panels and menu entries of this format. Scripts, drag and drop and the command line always work"
+_IN_USE = (
+    "Show menu entries of this format, and its panels for objects made in Blender. Imported objects keep their panels; "
+    "scripts, drag and drop and the command line always work"
+)
 
 
 def _switch_on_save(settings: Any, _context: Any) -> None:
@@ -203,11 +206,6 @@ def frames_imported() -> bool:
 def exports_on_save_enabled() -> bool:
     """Return whether saves export the allowed files again."""
     return bool(getattr(preferences(), "use_export_on_save", False))
-
-
-def is_format_used(name: str) -> bool:
-    """Return whether the family of a format is switched on."""
-    return any(is_used(family.name) for family in registry.FAMILIES for known in family.formats if known.name == name)
 
 
 def drawn_for(family: str) -> Callable[[Draw], Draw]:

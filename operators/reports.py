@@ -13,11 +13,11 @@ from typing import Any
 import bpy
 from bpy.props import BoolProperty, StringProperty
 
-from ..blender_data.property_groups.translation_context import CONTEXT
 from ..io_formats.api import MOST_ERRORS
 from ..io_formats.core.errors import MeshferryError
 from ..io_formats.core.messages import Kind, Message, Text, counted, errors_of, joined, listed
-from .sidebar import draw_wrapped
+from .layouts import Sidebar
+from .sidebar import draw_wrapped, redraw_sidebars
 from .translations import iface_, rpt_
 
 MOST_WARNINGS = 20
@@ -40,25 +40,36 @@ def keep_report(summary: str, lines: Sequence[str], *, is_problem: bool) -> None
     kept = bpy.context.window_manager.meshferry_report
     kept.summary, kept.is_problem = summary, is_problem
     kept.lines = "\n".join(lines)
+    redraw_sidebars()
 
 
-def draw_report(layout: Any, context: bpy.types.Context) -> None:
-    """Draw the last report in a foldable section; draw nothing if there is none."""
-    kept = context.window_manager.meshferry_report
-    if not kept.summary:
-        return
-    header, body = layout.panel("MESHFERRY_last_report", default_closed=False)
-    header.label(text="Last Report", text_ctxt=CONTEXT)
-    if body is None:
-        return
-    column = body.column(align=True)
-    draw_wrapped(column, context, kept.summary, "ERROR" if kept.is_problem else "INFO")
-    lines = kept.lines.split("\n") if kept.lines else []
-    for line in lines[:MOST_WARNINGS]:
-        draw_wrapped(column, context, line, "DOT")
-    if len(lines) > MOST_WARNINGS:
-        more = iface_("and {} more in the Info editor or the text '{}'").format(len(lines) - MOST_WARNINGS, REPORT_TEXT)
-        draw_wrapped(column, context, more, "DOT")
+class ReportPanel(Sidebar):
+    """Base of the panels with the last report, the last ones of their tabs."""
+
+    bl_label = "Last Report"
+    bl_order = 100
+
+    @classmethod
+    def poll(cls, context: bpy.types.Context) -> bool:
+        """Require a report."""
+        return bool(context.window_manager.meshferry_report.summary)
+
+    def draw(self, context: bpy.types.Context) -> None:
+        """Draw the report."""
+        kept = context.window_manager.meshferry_report
+        column = self.layout.column(align=True)  # type: ignore[attr-defined]
+        draw_wrapped(column, context, kept.summary, "ERROR" if kept.is_problem else "INFO")
+        lines = kept.lines.split("\n") if kept.lines else []
+        for line in lines[:MOST_WARNINGS]:
+            draw_wrapped(column, context, line, "DOT")
+        if len(lines) > MOST_WARNINGS:
+            rest = len(lines) - MOST_WARNINGS
+            more = iface_("and {} more in the Info editor or the text '{}'").format(rest, REPORT_TEXT)
+            draw_wrapped(column, context, more, "DOT")
+
+
+class MESHFERRY_PT_report(ReportPanel, bpy.types.Panel):
+    """Panel with the last report."""
 
 
 WINDOW_STATE = {"meshferry_report": MeshferryReport}
@@ -156,7 +167,8 @@ def conclude(
     Parameters
     ----------
     operator:
-        Receives the reports: warnings, then the summary, which is an error if nothing succeeded.
+        Receives the reports: warnings, then the summary. It is an error, which Blender shows in a popup, if nothing
+        succeeded, or if a user started the operator and any file failed. In a script, errors raise an exception.
     messages:
         The results.
     parts:
@@ -182,7 +194,8 @@ def conclude(
     is_problem = bool(lines or messages.failures)
     keep_report(readable(summary), [readable(line) for line in (*others, *notes)], is_problem=is_problem)
     level = "WARNING" if is_problem else "INFO"
-    if is_refused:
+    is_from_user = getattr(operator, "is_from_user", None)
+    if is_refused or (messages.failures and is_from_user is not None and is_from_user()):
         level = "INFO" if is_listed else "ERROR"
     report(operator, level, summary)
     return {"CANCELLED"} if is_refused else {"FINISHED"}

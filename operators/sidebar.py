@@ -27,10 +27,9 @@ ICON_WIDTH = 22
 
 
 def concerns(context: bpy.types.Context, family: str) -> bool:
-    """Return whether to show a family's panels: it is enabled, and the active object is not of another family."""
-    names = {known.name for known in FAMILIES[family].formats}
+    """Return whether to show a family's panels: always for its imports, for data made in Blender if it is in use."""
     origins = origins_of(context)
-    return is_used(family) and (not origins or bool(origins & names))
+    return any(known.name in origins for known in FAMILIES[family].formats) if origins else is_used(family)
 
 
 def origins_of(context: bpy.types.Context) -> set[str]:
@@ -103,8 +102,16 @@ def draw_wrapped(layout: Any, context: bpy.types.Context, text: str, icon: str =
         icon = "NONE" if icon == "NONE" else "BLANK1"
 
 
+def redraw_sidebars() -> None:
+    """Redraw the 3D views with their sidebars, which Blender does not do for changes of window properties."""
+    for window in bpy.context.window_manager.windows:
+        for area in window.screen.areas:
+            if area.type == "VIEW_3D":
+                area.tag_redraw()
+
+
 def wrapped(text: str, fits: Callable[[str], bool]) -> list[str]:
-    """Split a text into lines that fit, between words if possible; each line has at least one character."""
+    """Split a text into lines that fit, between words or behind separators of a path if possible."""
     lines: list[str] = []
     line = ""
     for word in text.split():
@@ -119,6 +126,7 @@ def wrapped(text: str, fits: Callable[[str], bool]) -> list[str]:
             length = max(1, bisect_right(range(1, len(line)), False, key=lambda end: not fits(line[:end])))
             if length == len(line):
                 break
+            length = 1 + max(line.rfind(separator, 1, length) for separator in "/\\") or length
             lines.append(line[:length])
             line = line[length:]
     return [*lines, line] if line else lines

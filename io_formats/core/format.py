@@ -118,9 +118,6 @@ class FileFormat:
     is_empty: Callable[[bytes], bool] | None = field(default=None, repr=False)
     """Function that returns whether a file has nothing to convert; searches of folders for a conversion leave such
     files out."""
-    is_dropped: bool = True
-    """Whether the importer accepts dropped files with these extensions; False if most such files are for another
-    importer."""
     is_set: bool = False
     """Whether a document becomes several files (``write_files``)."""
     rewritten_as: str = ""

@@ -30,13 +30,6 @@ class ImportMeshSerializer(ImportAnyName):
     bl_label = "Import Unity Mesh"
     bl_description = "Import meshes that Unity projects keep in files of MeshSerializer2 and its relatives"
 
-    def invoke(self, context: bpy.types.Context, event: Any) -> set[str]:
-        """Fail immediately for files that are not models, as most files with these extensions are not."""
-        known = self.known_formats()
-        if known and not any(known):
-            return self.execute(context)
-        return ImportAnyName.invoke(self, context, event)
-
 
 class ExportMeshSerializer(ExportObjects):
     """Export to MeshSerializer2 files, one for each object or one of all."""

@@ -295,15 +295,18 @@ class WM_OT_meshferry_allow_on_save(bpy.types.Operator):
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         """Add the files to the user's list, and export them."""
-        return allow(self, self.paths or _split(context.scene)[1][:_MOST_SHOWN])
+        if not allow(self, self.paths or _split(context.scene)[1][:_MOST_SHOWN]):
+            return {"CANCELLED"}
+        save_queue.queue()  # the question is about the save before it
+        return {"FINISHED"}
 
     def cancel(self, context: bpy.types.Context) -> None:
         """Do not ask again until the .blend file is opened again."""
         save_queue.session().declined.update(file_key(path) for path in _split(context.scene)[1])
 
 
-def allow(operator: Any, paths: Sequence[Path]) -> set[str]:
-    """Add files to the list of the open .blend file, and export them as soon as Blender is idle."""
+def allow(operator: Any, paths: Sequence[Path]) -> bool:
+    """Add files to the list of the open .blend file, from its next save on; return whether the list is stored."""
     allowed = file_records.exports_of_blend(bpy.data.filepath)
     session = save_queue.session()
     if not session.is_trusted():  # the list was for another content: only the files of this question apply
@@ -312,11 +315,11 @@ def allow(operator: Any, paths: Sequence[Path]) -> set[str]:
     for path in paths:
         allowed.allow(path)
         session.declined.discard(file_key(path))
+    allowed.stamp = session.stamp
     if not _is_stored(operator, allowed):
-        return {"CANCELLED"}
+        return False
     session.trusted = bpy.data.filepath
-    save_queue.queue()
-    return {"FINISHED"}
+    return True
 
 
 class WM_OT_meshferry_missed_on_save(LongWork, bpy.types.Operator):
@@ -351,10 +354,10 @@ class WM_OT_meshferry_switch_on_save(bpy.types.Operator):
     path: StringProperty(name="Path", options={"SKIP_SAVE"})
 
     def execute(self, context: bpy.types.Context) -> set[str]:
-        """Add the file to the user's list, or remove it."""
+        """Add the file to the user's list, or remove it; no file is written."""
         path = Path(self.path)
         if not is_allowed(path):
-            return allow(self, [path])
+            return {"FINISHED"} if allow(self, [path]) else {"CANCELLED"}
         allowed = file_records.exports_of_blend(bpy.data.filepath)
         allowed.digests.pop(file_key(path), None)
         save_queue.session().declined.add(file_key(path))

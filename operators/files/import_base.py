@@ -1,7 +1,7 @@
 """Base of the import operators: several files, options and progress. An invalid file does not stop the others."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,14 @@ from ...io_formats.core.options import FILES_AS_LEVELS, Option
 from ...io_formats.partner_files import FileSet, file_sets
 from ...io_formats.registry import FORMATS
 from ..layouts import path_property, property_column
-from ..option_properties import chosen_options, draw_options, import_table, option_values, preferred_import_values
+from ..option_properties import (
+    chosen_options,
+    draw_options,
+    import_table,
+    in_sections,
+    option_values,
+    preferred_import_values,
+)
 from ..progress import LongWork
 from ..reports import Messages, conclude, refuse
 from ..selection import frame_imported, leave_edit_mode, select_only
@@ -57,15 +64,15 @@ class ImportFiles(LongWork, ImportHelper):
     """Text of the entry in File > Import."""
     usual_names = ""
     """Patterns of the file names that the file browser lists."""
-    other_importers: Mapping[str, tuple[Format, ...]] = {}
-    """Formats of other families, by importer, that share an extension with this operator's file handlers."""
+    formats: tuple[Format, ...] = ()
+    """The formats of the family that are read."""
     file_formats: StringProperty(
         name="Formats",
         description="Names of the formats of the files, one on each line; empty if the files have not been opened yet",
         options={"HIDDEN", "SKIP_SAVE"},
     )
     shown_options: tuple[Option, ...] = ()
-    """The options of ``option_table`` that concern the dropped files; empty means all options."""
+    """The options of ``option_table`` that concern the given files; empty means all options."""
     places_models: bool = True
     """Whether a dropped file may have a model, which *Side by Side* places."""
 
@@ -85,18 +92,12 @@ class ImportFiles(LongWork, ImportHelper):
     )
 
     def invoke(self, context: bpy.types.Context, event: Any) -> set[str]:
-        """For dropped files, open a dialog with the options, otherwise the file browser.
-
-        Dropped files of other families are passed to their operator, which has their options.
-        """
-        paths, known = self.paths(), self.known_formats()
-        for name, formats in self.other_importers.items():
-            if known and all(kind in formats for kind in known):
-                folder, files = str(Path(paths[0]).parent), [{"name": Path(path).name} for path in paths]
-                dropped = {"directory": folder, "files": files, "file_formats": self.file_formats}
-                getattr(bpy.ops.import_scene, name)("INVOKE_DEFAULT", filepath=paths[0], **dropped)
-                return {"CANCELLED"}
-        self.shown_options = options_of(known, self.option_table)
+        """For given files, open a dialog with the options, or report that no format is recognised; without, browse."""
+        # The path of the last import, which Blender proposes again, does not count as set.
+        known = self.known_formats() if self.properties.is_property_set("filepath") else []
+        if known and not any(known):
+            return self.execute(context)
+        self.shown_options = self.options_for(known)
         self.places_models = any(map(may_hold_meshes, known))
         return self.invoke_popup(context)
 
@@ -107,6 +108,14 @@ class ImportFiles(LongWork, ImportHelper):
             self.file_formats = "\n".join(known.name if known is not None else "?" for known in found)
         by_name = {known.name: known for known in FORMATS}
         return [by_name.get(name) for name in self.file_formats.splitlines()]
+
+    def options_for(self, known: Sequence[Format | None]) -> tuple[Option, ...]:
+        """Return the options that concern files of these formats."""
+        return options_of(known, self.option_table)
+
+    def values(self) -> dict[str, Any]:
+        """Return the values of the options."""
+        return option_values(self, self.option_table)
 
     def draw(self, context: bpy.types.Context) -> None:
         """Draw the options in sections; for a single dropped file, without options that concern several files."""
@@ -132,7 +141,7 @@ class ImportFiles(LongWork, ImportHelper):
                     zip(paths, self.known_formats(), strict=True), key=lambda one: not may_hold_meshes(one[1])
                 )
                 paths = [path for path, _known in ordered]
-            messages, results = yield from import_steps(context, paths, option_values(self, self.option_table))
+            messages, results = yield from import_steps(context, paths, self.values())
         except GeneratorExit:
             before.restore()
             raise
@@ -184,6 +193,35 @@ class ImportAnyName(ImportFiles):
         if context.space_data is not None and context.space_data.type == "FILE_BROWSER":
             property_column(self.layout).prop(self, "use_all_files")
         super().draw(context)
+
+
+class ImportDropped(ImportFiles):
+    """Mixin of the operator that imports dropped files, of several families of formats at once."""
+
+    bl_idname = "import_scene.meshferry"
+    bl_label = "Import Files"
+    bl_description = "Import files of all formats that Meshferry reads, in any combination"
+
+    importers: Sequence[type[ImportFiles]] = ()
+    """The import operators of the families. Each knows which options its formats have."""
+
+    @property
+    def panel_prefix(self) -> str:  # type: ignore[override]
+        """The names of the families that take part: what is folded depends on the number of their options."""
+        known = self.known_formats()
+        return "_".join(one.panel_prefix for one in self.importers if any(kind in one.formats for kind in known))
+
+    def options_for(self, known: Sequence[Format | None]) -> tuple[Option, ...]:
+        """Return the options of the formats that take part, as their families show them."""
+        found: dict[str, Option] = {}
+        for one in self.importers:
+            if own := [kind for kind in known if kind in one.formats]:
+                found.update((option.name, option) for option in options_of(own, one.option_table))
+        return in_sections(found.values())
+
+    def values(self) -> dict[str, Any]:
+        """Return the values of the shown options. Others may have values of an earlier drop of another format."""
+        return option_values(self, self.options_for(self.known_formats()))
 
 
 def dialog_height(context: bpy.types.Context) -> float:

@@ -25,7 +25,6 @@ from ...io_formats.partner_files import file_set, part_of, suffixes_of
 from ...io_formats.passes.compare_scenes import differences
 from ..format_operators import EXPORTERS
 from ..layouts import requires
-from ..preferences import is_format_used
 from ..progress import DIALOG_WIDTH, LongWork
 from ..registration import MenuEntry
 from ..reports import Messages, conclude
@@ -300,11 +299,9 @@ def found_file(context: bpy.types.Context) -> FoundFile | None:
 
 
 def shown_file(context: bpy.types.Context) -> FileRecord | None:
-    """Return the record of the file in menu and sidebar; None if the preferences hide its format."""
+    """Return the record of the file in menu and sidebar, or None."""
     found = found_file(context)
-    if found is None or not is_format_used(found[0].format):
-        return None
-    return found[0]
+    return found.record if found is not None else None
 
 
 def values_of(record: FileRecord) -> dict[str, Any]:

@@ -26,12 +26,11 @@ from ...io_formats.partner_files import FileSet, file_set
 from ...io_formats.registry import FORMATS
 from ..layouts import Sidebar, path_property, requires
 from ..option_properties import chosen_options
-from ..preferences import is_format_used
 from ..progress import DIALOG_WIDTH, LongWork
 from ..registration import MenuEntry
-from ..reports import Messages, conclude, draw_report, refuse
+from ..reports import Messages, conclude, refuse
 from ..selection import leave_edit_mode
-from ..sidebar import draw_wrapped, import_homes_of, origins_of
+from ..sidebar import draw_wrapped, import_homes_of
 from ..translations import iface_, rpt_
 from . import export_on_save, reexport
 from .import_base import PARTNERS, ImportArmatures, import_file, summary_parts
@@ -340,35 +339,26 @@ class COLLECTION_PT_meshferry_file(bpy.types.Panel):
 
 
 class MESHFERRY_PT_file(Sidebar, bpy.types.Panel):
-    """Panel with the file that the active object was imported from, the one of its last export, and the last report."""
+    """Panel with the file that the active object was imported from, and the one of its last export."""
 
     bl_label = "File"
 
     @classmethod
     def poll(cls, context: bpy.types.Context) -> bool:
-        """Require an imported object or collection, or a file, whose format the preferences do not hide."""
-        is_imported = any(is_format_used(name) for name in origins_of(context))
-        return is_imported or is_source_shown(find_source(context)) or reexport.shown_file(context) is not None
+        """Require a file."""
+        return find_source(context) is not None or reexport.shown_file(context) is not None
 
     def draw(self, context: bpy.types.Context) -> None:
-        """Draw the buttons and the report."""
+        """Draw the buttons."""
         draw_button(self.layout, context)
         if reexport.draw_button(self.layout, context):
             export_on_save.draw_switch(self.layout, context)
-        draw_report(self.layout, context)
-
-
-def is_source_shown(source: ReloadSource | None) -> bool:
-    """Return whether there is something to reload whose format the preferences do not hide."""
-    if source is None or source.collection is None:
-        return source is not None
-    return is_format_used(source.collection.meshferry.file_format)
 
 
 def draw_button(layout: Any, context: bpy.types.Context) -> bool:
     """Draw the button or menu entry with the name of the file; return whether there is a file."""
     source = find_source(context)
-    if not is_source_shown(source):
+    if source is None:
         return False
     text = iface_("Reload from {}").format(Path(source.path).name)
     layout.operator(IMPORT_SCENE_OT_meshferry_reload.bl_idname, text=text, icon="FILE_REFRESH", translate=False)

@@ -12,7 +12,7 @@ from ...io_formats.core.format import Format
 from ...io_formats.core.messages import Kind, Message
 from ..layouts import button
 from ..reports import MOST_WARNINGS, REPORT_TEXT, readable
-from ..sidebar import draw_wrapped
+from ..sidebar import draw_wrapped, redraw_sidebars
 from ..translations import iface_
 from .finding_fixes import refusals
 
@@ -46,6 +46,7 @@ class MeshferryCheck(bpy.types.PropertyGroup):
     format: StringProperty(name="Format", description="Format of the check")
     subject: StringProperty(name="Subject", description="Checked collection or object")
     findings: CollectionProperty(type=MeshferryFinding)
+    is_old: BoolProperty(name="Old", description="Something was edited since the check")
 
 
 def keep_findings(context: bpy.types.Context, target: Format, subject: str, findings: Iterable[Message]) -> None:
@@ -69,6 +70,29 @@ def keep_findings(context: bpy.types.Context, target: Format, subject: str, find
             entry.kind, entry.node = finding.elements.kind, finding.elements.node
             entry.members = json.dumps(finding.elements.members[:MOST_MEMBERS])
             entry.member_count = len(finding.elements.members)
+    bpy.context.view_layer.update()  # what the check itself changed and restored is not an edit
+    shown.is_old = False
+    if after_update not in bpy.app.handlers.depsgraph_update_post:
+        bpy.app.handlers.depsgraph_update_post.append(after_update)
+
+
+@bpy.app.handlers.persistent
+def after_update(_scene: Any, depsgraph: Any) -> None:
+    """Mark the findings as old after the first edit since the check; then remove this handler."""
+    updates = list(depsgraph.updates)
+    if not updates or any(map(is_edit, updates)):  # none: for example after a change of a material's name
+        bpy.app.handlers.depsgraph_update_post.remove(after_update)
+        if check := getattr(bpy.context.window_manager, "meshferry_check", None):  # None: unregistered meanwhile
+            check.is_old = True
+            redraw_sidebars()
+
+
+def is_edit(update: Any) -> bool:
+    """Return whether an update of the dependency graph is more than a selection, in Object mode or in Edit mode."""
+    if isinstance(update.id, bpy.types.Scene):
+        return False
+    is_shape = update.is_updated_geometry or update.is_updated_transform
+    return is_shape or not update.is_updated_shading or isinstance(update.id, bpy.types.Material)
 
 
 def draw_findings(layout: Any, context: bpy.types.Context, target: Format, subject: str) -> None:
@@ -76,7 +100,9 @@ def draw_findings(layout: Any, context: bpy.types.Context, target: Format, subje
     check = context.window_manager.meshferry_check
     if not subject or (check.format, check.subject) != (target.name, subject):
         return
-    if not check.findings:
+    if check.is_old:
+        layout.label(text="Changed since; check again", text_ctxt=CONTEXT, icon="TIME")
+    elif not check.findings:
         layout.label(text="No problems found", text_ctxt=CONTEXT, icon="CHECKMARK")
     draw_list(layout, context)
 

@@ -468,7 +468,11 @@ def test_the_switch_takes_a_file_out_of_the_list(saving):
     assert saving.asked == []
     assert content(path) == before
     saving.bpy.ops.wm.meshferry_switch_on_save(path=str(path))
-    assert "lamp.mesh written" in saving.wait()[0][1]
+    assert saving.wait() == [] and content(path) == before, "a switch writes nothing"
+    assert saving.open() == []
+    saving.edit()
+    assert "lamp.mesh written" in saving.save()[0][1]
+    assert saving.asked == []
 
 
 def test_a_file_that_was_declined_stays_so_if_another_is_allowed(saving, make_file):
@@ -483,7 +487,7 @@ def test_a_file_that_was_declined_stays_so_if_another_is_allowed(saving, make_fi
     saving.save("other.blend")
     assert sorted(saving.asked.pop()) == ["lamp.mesh", "sails.timbermesh"]
     bpy.ops.wm.meshferry_switch_on_save(path=str(sails))
-    assert saving.wait() == [("INFO", "Re-export on save: 1 file unchanged")]
+    assert saving.save("other.blend") == [("INFO", "Re-export on save: 1 file unchanged")]
     assert content(path) == before
 
 

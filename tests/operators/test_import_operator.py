@@ -1,8 +1,10 @@
 """Import of files as an artist or a script asks for it."""
 
+import itertools
 import sys
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from unittest.mock import MagicMock
 
 import pytest
@@ -74,7 +76,6 @@ def dropped_files(folder):
 
 def test_a_file_is_opened_once_for_its_head_and_once_for_its_content(clean_blender, tmp_path):
     """Also if other importers share its extension, and if it is read with the choices of an armature."""
-    from meshferry.io_formats.registry import FAMILIES
     from meshferry.operators.files.import_base import ImportFiles
 
     bpy = clean_blender
@@ -86,7 +87,6 @@ def test_a_file_is_opened_once_for_its_head_and_once_for_its_content(clean_blend
         if path.suffix == ".anim":
             bpy.context.view_layer.objects.active = bpy.data.objects["lamp Armature"]
         owner = MagicMock(files=[], file_formats="", option_table=())
-        owner.other_importers = {family.name: family.formats for family in FAMILIES if family.name != importer}
         owner.paths.return_value = [str(path)]
         owner.known_formats = lambda owner=owner: ImportFiles.known_formats(owner)
         ImportFiles.invoke(owner, bpy.context, None)
@@ -174,3 +174,48 @@ def test_importing_while_editing_leaves_edit_mode(clean_blender, make_file):
     bpy.ops.object.mode_set(mode="EDIT")
     assert bpy.ops.import_scene.timbermesh(filepath=str(make_file("two.timbermesh", "B"))) == {"FINISHED"}
     assert bpy.context.mode == "OBJECT"
+
+
+def test_files_of_all_formats_are_imported_together(clean_blender, tmp_path):
+    """An animation finds the mesh beside it, and files that no format recognises are named."""
+    bpy = clean_blender
+    importers, _partners = dropped_files(tmp_path)
+    (tmp_path / "lamp.mesh").write_bytes((ROOT / "examples" / "lamp.mesh").read_bytes())
+    (tmp_path / "walk.bvh").write_bytes(b"HIERARCHY\nROOT Hips\n{\n}\nMOTION\n")
+    (tmp_path / "table.data").write_bytes(b"a table\n")
+    chosen = [tmp_path / name for name in ("walk.bvh", "lamp_nod.anim", "table.data", "vase.data", "lamp.mesh")]
+    chosen += [path for path in importers if path.parent == tmp_path and path not in chosen]
+    assert bpy.ops.import_scene.meshferry(directory=str(tmp_path), files=_listed(*chosen)) == {"FINISHED"}
+    assert {"lamp", "vase", "tunic", "boxes", "box", "windmill"} <= set(bpy.data.collections.keys())
+    assert bpy.data.objects["lamp Armature"].animation_data.action.name.startswith("lamp_nod")
+    kept = bpy.context.window_manager.meshferry_report
+    lines = f"{kept.summary}\n{kept.lines}"
+    assert f"{len(chosen) - 2} of {len(chosen)} files" in lines
+    assert "walk.bvh: " in lines and "Motion Capture" in lines and "table.data: " in lines
+
+
+@pytest.mark.parametrize(
+    ("names", "shown", "hidden"),
+    [
+        (["vase.data"], {"axes"}, {"armature", "bone_direction", "region"}),
+        (["tunic.llmesh"], {"armature", "skeleton_rest"}, {"bone_direction", "axes", "region"}),
+        (["lamp.mesh", "tunic.llmesh"], {"bone_direction", "skeleton_rest", "use_turn"}, {"axes"}),
+        (["lamp.mesh", "make_lamp.py"], {"bone_direction", "use_turn"}, {"axes", "region"}),
+    ],
+)
+def test_a_drop_has_the_options_of_the_formats_that_take_part(clean_blender, names, shown, hidden):
+    from meshferry.io_formats.api import format_of
+    from meshferry.operators.files.import_base import ImportDropped
+
+    operator = clean_blender.types.IMPORT_SCENE_OT_meshferry
+    known = [format_of(str(ROOT / "examples" / name)) for name in names]
+    table = ImportDropped.options_for(operator, known)
+    found = {option.name for option in table}
+    assert shown <= found and not hidden & found
+    assert found <= {option.name for option in operator.option_table}
+    dropped = SimpleNamespace(importers=operator.importers, known_formats=lambda: known)
+    families = {"vase.data": "MESH_SERIALIZER", "tunic.llmesh": "SECOND_LIFE", "lamp.mesh": "UNIGINE"}
+    prefix = ImportDropped.panel_prefix.fget(dropped)
+    assert prefix == "_".join(families[name] for name in names if name in families)
+    sections = [option.section for option in table]
+    assert len(list(itertools.groupby(sections))) == len(set(sections))

@@ -66,8 +66,9 @@ def test_a_format_that_is_not_in_use_is_hidden_but_works(settings, clean_blender
     assert _entries(bpy) == [entry for entry in entries if family not in entry]
     assert _panels(bpy) == panels - {family.upper()}
     assert getattr(bpy.ops.import_scene, family)(filepath=str(EXAMPLES / example)) == {"FINISHED"}
-    assert _panels(bpy) == set()
-    assert any(handler.startswith(f"IO_FH_{family}") for handler in dir(bpy.types))
+    assert _panels(bpy) == {family.upper()}, "an import keeps its panels"
+    assert _shown(bpy, "MESHFERRY_PT_file")
+    assert hasattr(bpy.types, "IO_FH_meshferry")
 
 
 def test_without_preferences_every_format_is_in_use(clean_blender):

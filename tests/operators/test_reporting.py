@@ -72,6 +72,19 @@ def test_one_of_several_fails(clean_blender, listener):
     ]
 
 
+def test_a_failure_among_several_is_an_error_for_a_user(clean_blender, listener):
+    """Blender shows errors in a popup; in a script they would raise an exception."""
+    messages = _messages()
+    _succeed(messages, "mill.timbermesh")
+    _fail(messages, "broken.timbermesh")
+    listener.is_from_user = lambda: True
+    assert _conclude(listener, messages) == {"FINISHED"}
+    assert [level for level, _text in listener.reports] == ["ERROR"]
+    _succeed(only := _messages(), "mill.timbermesh", "first")
+    _conclude(listener, only)
+    assert [level for level, _text in listener.reports[1:]] == ["WARNING"]
+
+
 def test_equal_warnings_of_several_files_are_one(clean_blender, listener):
     messages = _messages()
     for name in "abcde":

@@ -152,7 +152,7 @@ def test_copies_and_instances_become_nodes(path: Path, clean_blender: Any) -> No
         bpy.data.objects["ground"].users_collection[0].objects.link(obj)
     report = export(bpy)
     assert "Added: 'bench.001', 'wall_left.001', 'walls.001', 'more planters'" in report
-    assert "1 object made here not written" in report and "'unknown'" in report
+    assert "1 object made here not written" in report and "'unknown'; duplicate an object of the file" in report
     found = unigine_nodes.read_nodes(path.read_bytes())
     new = {key: node for key, node in found.items() if key not in old}
     assert sorted(node.name for node in new.values()) == ["bench", "more planters", "wall_left", "walls"]

@@ -429,7 +429,7 @@ def test_side_by_side_is_for_models(clean_blender: Any, tmp_path: Path, has_mode
     paths = [str(bent(tmp_path / f"{name}.anim", b"mHead")) for name in ("one", "two")]
     if has_model:
         paths.append(str(Path(__file__).parents[2] / "examples" / "windmill.timbermesh"))
-    owner = MagicMock(files=paths, other_importers={}, option_table=(), shown_options=())
+    owner = MagicMock(files=paths, option_table=(), shown_options=())
     owner.paths.return_value = paths
     owner.known_formats.return_value = [format_of(path) for path in paths]
     ImportFiles.invoke(owner, clean_blender.context, None)

@@ -141,6 +141,51 @@ def test_a_check_of_what_cannot_be_exported_says_so(clean_blender):
     assert findings[0].is_error
 
 
+def test_a_check_is_marked_as_old_after_edits(lodge, clean_blender):
+    from meshferry.io_formats.timbermesh.model.format import TIMBERMESH
+    from meshferry.operators.findings.finding_list import after_update, draw_findings
+
+    bpy = clean_blender
+    roof, view = bpy.data.objects["Roof"], bpy.context.view_layer
+    roof.data.materials.append(bpy.data.materials.new("BaseWood_Brown.Folktails"))
+    handlers = bpy.app.handlers.depsgraph_update_post
+
+    def shown():
+        view.update()
+        layout = MagicMock()
+        draw_findings(layout, bpy.context, TIMBERMESH, "Lodge")
+        return [call.kwargs["text"] for call in layout.label.call_args_list]
+
+    def move():
+        roof.location.x += 1
+
+    def rename():
+        roof.name = "Gable"
+
+    def edit():
+        bpy.ops.object.mode_set(mode="EDIT")
+
+    def select():
+        bpy.ops.object.select_all(action="TOGGLE")
+        view.objects.active = None if view.objects.active else roof
+
+    for change in (move, rename, edit):
+        bpy.ops.export_scene.timbermesh_check(collection="Lodge")
+        assert shown() == ["No problems found"] and after_update in handlers
+        select()
+        select()
+        assert shown() == ["No problems found"]
+        change()
+        assert shown() == ["Changed since; check again"] and after_update not in handlers
+    bpy.ops.export_scene.timbermesh_check(collection="Lodge")
+    bpy.ops.mesh.select_all(action="DESELECT")
+    assert shown() == ["No problems found"]
+    bpy.ops.mesh.subdivide()
+    bpy.ops.mesh.select_all(action="SELECT")
+    bpy.ops.transform.translate(value=(0, 0, 1))
+    assert shown() == ["Changed since; check again"]
+
+
 def test_a_finding_about_a_material_leads_to_its_users(lodge, clean_blender):
     from meshferry.operators.findings.finding_selection import objects_about, show_material
 
@@ -293,9 +338,6 @@ def _shown_panels(bpy):
         layout.panel.return_value = (layout, layout)
         layout.column.return_value = layout
         getattr(bpy.types, name).draw(SimpleNamespace(layout=layout), context)
-        if name == "MESHFERRY_PT_file":
-            texts = [call.kwargs.get("text", "") for call in layout.label.call_args_list]
-            assert "Last Report" in texts
     return shown
 
 
@@ -305,7 +347,7 @@ def _shown_panels(bpy):
     ("family", "example"),
     [("timbermesh", "windmill.timbermesh"), ("unigine", "lamp.mesh"), ("mesh_serializer", "vase.data")],
 )
-def test_every_imported_object_has_the_panels_and_the_last_report(clean_blender, family, example, kind, is_moved):
+def test_every_imported_object_has_the_panels(clean_blender, family, example, kind, is_moved):
     bpy = clean_blender
     getattr(bpy.ops.import_scene, family)(filepath=str(Path(__file__).resolve().parents[2] / "examples" / example))
     made = bpy.context.object
@@ -328,7 +370,7 @@ def test_every_imported_object_has_the_panels_and_the_last_report(clean_blender,
     assert _shown_panels(bpy) == expected
 
 
-def test_a_placed_scene_has_the_panels_and_the_last_report(clean_blender, tmp_path):
+def test_a_placed_scene_has_the_panels(clean_blender, tmp_path):
     import courtyard
 
     bpy = clean_blender
@@ -368,6 +410,37 @@ def test_the_last_report_has_all_lines(clean_blender):
     assert (kept.summary, kept.lines, kept.is_problem) == ("d: 1 object", "", False)
 
 
+def test_both_tabs_end_with_the_last_report(clean_blender):
+    """The tab of Second Life has it for objects that have its main panel."""
+    from meshferry.operators.reports import keep_report
+
+    bpy = clean_blender
+    tabs = {"Meshferry": bpy.types.MESHFERRY_PT_report, "Second Life": bpy.types.SECOND_LIFE_PT_report}
+    names = [name for name in dir(bpy.types) if "_PT_" in name]
+    for tab, panel in tabs.items():
+        others = [cls for name in names if (cls := getattr(bpy.types, name)) not in tabs.values()]
+        assert panel.bl_category == tab and not hasattr(panel, "bl_parent_id")
+        assert all(panel.bl_order > getattr(cls, "bl_order", 0) for cls in others if cls.__module__[:9] == "meshferry")
+    keep_report("", [], is_problem=False)
+    assert not any(panel.poll(bpy.context) for panel in tabs.values())
+    keep_report("lamp.mesh: 1 object", [], is_problem=False)
+    assert tabs["Meshferry"].poll(bpy.context) and not tabs["Second Life"].poll(bpy.context)
+    bpy.ops.mesh.primitive_cube_add()
+    assert all(panel.poll(bpy.context) for panel in tabs.values())
+
+
+def test_a_report_redraws_the_sidebars_at_once(clean_blender, monkeypatch):
+    from meshferry.operators import reports, sidebar
+
+    areas = [MagicMock(type=kind) for kind in ("VIEW_3D", "OUTLINER", "VIEW_3D")]
+    windows = [SimpleNamespace(screen=SimpleNamespace(areas=areas))]
+    manager = SimpleNamespace(windows=windows, meshferry_report=SimpleNamespace())
+    for module in (reports, sidebar):
+        monkeypatch.setattr(module, "bpy", SimpleNamespace(context=SimpleNamespace(window_manager=manager)))
+    reports.keep_report("done", [], is_problem=False)
+    assert [area.tag_redraw.called for area in areas] == [True, False, True]
+
+
 def test_a_long_report_names_the_text_with_the_rest(clean_blender, monkeypatch):
     from meshferry.operators import reports
     from meshferry.operators.reports import Messages, conclude
@@ -377,9 +450,7 @@ def test_a_long_report_names_the_text_with_the_rest(clean_blender, monkeypatch):
     conclude(SimpleNamespace(report=lambda *_: None), Messages(done=["a"], warnings=warnings), [], "Imported")
     drawn = []
     monkeypatch.setattr(reports, "draw_wrapped", lambda _layout, _context, text, _icon: drawn.append(text))
-    layout = MagicMock()
-    layout.panel.return_value = (layout, layout)
-    reports.draw_report(layout, bpy.context)
+    bpy.types.MESHFERRY_PT_report.draw(MagicMock(), bpy.context)
     assert len(drawn) == 22 and drawn[-1] == "and 5 more in the Info editor or the text 'Meshferry Report'"
     assert "warning 24" in bpy.data.texts["Meshferry Report"].as_string()
 
@@ -391,6 +462,9 @@ def test_a_long_report_names_the_text_with_the_rest(clean_blender, monkeypatch):
         ("one  two three", 7, ["one two", "three"]),
         ("see 名前名前名前 now", 4, ["see", "名前名前", "名前", "now"]),
         ("ab c", 0, ["a", "b", "c"]),
+        ("in /home/me/models/lamp.mesh", 12, ["in", "/home/me/", "models/", "lamp.mesh"]),
+        (r"C:\models\lamp.mesh: gone", 10, ["C:\\models\\", "lamp.mesh:", "gone"]),
+        ("/overlong/name", 5, ["/over", "long/", "name"]),
         ("", 9, []),
     ],
 )

@@ -31,6 +31,7 @@ from load_package import load_package
 from window import DRAW, Steps, check, in_view3d, log, window
 
 HANDLERS = (
+    "IO_FH_meshferry",
     "IO_FH_timbermesh",
     "IO_FH_unigine",
     "IO_FH_unigine_scene",
@@ -54,6 +55,7 @@ def steps() -> Steps:
         yield from timbermesh_steps.menus()
         yield from timbermesh_steps.import_dialog()
         yield from timbermesh_steps.drops()
+        yield from timbermesh_steps.mixed()
         yield from timbermesh_steps.cancelled()
         yield from timbermesh_steps.refused()
         yield from unigine_steps.dialogs()

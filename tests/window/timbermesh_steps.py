@@ -1,6 +1,8 @@
 """Timbermesh in a Blender window: menus, import dialog, drops of one file and of many, undo."""
 
 import json
+import shutil
+from pathlib import Path
 from typing import Any
 
 import bpy
@@ -19,6 +21,8 @@ from window import (
     wait_for,
     window,
 )
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
 def menus() -> Steps:
@@ -63,6 +67,25 @@ def drops() -> Steps:
     yield from undo(before, "all files")
 
 
+def mixed() -> Steps:
+    """Files of several families and one of none come by one drop, without a menu of importers."""
+    before = set(bpy.data.objects.keys())
+    folder = FOLDER / "mixed"
+    folder.mkdir()
+    names = ("lamp.mesh", "lamp_nod.anim", "tunic.llmesh", "vase.data", "windmill.timbermesh")
+    for name in names:
+        shutil.copy(EXAMPLES / name, folder)
+    (folder / "table.data").write_bytes(b"a table\n")
+    yield from drop(folder, "drop-mixed")
+    came = {collection.name for collection in bpy.data.collections}
+    check({"lamp", "tunic", "vase", "windmill"} <= came, f"all formats were imported together: {sorted(came)}")
+    rig = bpy.data.objects.get("lamp Armature")
+    action = rig.animation_data.action if rig is not None and rig.animation_data is not None else None
+    check(action is not None and action.name.startswith("lamp_nod"), "the animation found its mesh")
+    check("table.data: " in bpy.context.window_manager.meshferry_report.summary, "the file of no format is named")
+    yield from undo(before, "the files of all formats")
+
+
 def cancelled() -> Steps:
     """While many files are imported, the status bar shows progress; other keys do nothing, and Esc cancels."""
     from meshferry.operators import progress
@@ -78,7 +101,7 @@ def cancelled() -> Steps:
     press("RET")
     yield from wait_for(lambda: len(bpy.data.objects) > len(before), "the first file of a long import")
     running = [operator.bl_idname for operator in window().modal_operators]
-    check(running == ["IMPORT_SCENE_OT_timbermesh"], f"a long import goes on in the window: {running}")
+    check(running == ["IMPORT_SCENE_OT_meshferry"], f"a long import goes on in the window: {running}")
     press("A")
     press("DEL")
     yield DRAW

@@ -159,6 +159,8 @@ def drop(folder: Path, name: str, *chosen: str) -> Steps:
     with in_view3d():
         bpy.ops.view3d.view_all()
     yield from picture(name)
+    press("ESC")  # closes the popup about files that failed
+    yield DRAW
 
 
 def undo(names: set[str], what: str) -> Steps:

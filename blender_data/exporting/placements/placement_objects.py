@@ -299,7 +299,10 @@ class PlacedObjects:
                 found[obj] = source.meshferry.node_key
                 self._slots_of[obj] = source.meshferry.node_slots
         left = [obj.name for obj in new if obj not in found]
-        text = "{} made here not written, since the file has no node of the kind: {}"
+        text = (
+            "{} made here not written, since the file has no node of the kind: {}; duplicate an object of the file "
+            "instead, or export these to a new file with File > Export"
+        )
         self.report.loss_of("new-object-not-written", text, left, most=_MOST_NAMES)
         return found
 

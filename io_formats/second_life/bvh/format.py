@@ -16,7 +16,6 @@ SECOND_LIFE_BVH = FileFormat(
     capabilities=_ANIMATION,
     modules=modules_of(__package__),
     ambiguous=(".bvh",),
-    is_dropped=False,
 )
 
 

@@ -19,6 +19,7 @@ from ...layouts import button, sidebar_panel
 from ...option_properties import draw_options, to_export_options
 from ...preferences import drawn_for
 from ...registration import MenuEntry
+from ...reports import ReportPanel
 from ...sidebar import draw_wrapped
 from ...translations import iface_
 from .animation import draw_animation
@@ -81,6 +82,17 @@ def main_panel(layout: Any, context: bpy.types.Context) -> None:
         header.label(text=title, text_ctxt=CONTEXT)
         if body is not None:
             draw_section(body, context, models)
+
+
+class SECOND_LIFE_PT_report(ReportPanel, bpy.types.Panel):
+    """Panel with the last report, in the tab in which one exports."""
+
+    bl_category = "Second Life"
+
+    @classmethod
+    def poll(cls, context: bpy.types.Context) -> bool:
+        """Require a report and the main panel."""
+        return is_wanted(context) and super().poll(context)
 
 
 def draw_rigging(layout: Any, context: bpy.types.Context, _models: Sequence[ModelObjects]) -> None:
