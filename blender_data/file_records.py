@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from hashlib import sha256
 from pathlib import Path
@@ -289,11 +289,11 @@ def is_own(path: Path) -> bool:
         return False
 
 
-def free_path(path: Path) -> Path:
-    """Return a path, with a number in its name if a file has it whose content no export wrote."""
+def free_path(path: Path, may_replace: Callable[[Path], bool]) -> Path:
+    """Return a path, with a number in its name if a file has it that may not be replaced."""
     start, dot, rest = path.name.partition(".")
     number, free = 1, path
-    while free.exists() and not is_own(free):
+    while free.exists() and not may_replace(free):
         number += 1
         free = path.with_name(f"{start}_{number}{dot}{rest}")
     return free

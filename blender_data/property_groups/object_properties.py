@@ -26,6 +26,7 @@ class MeshferryFile(bpy.types.PropertyGroup):
         "File",
         "The file that Re-export writes",
         subtype="FILE_PATH",  # text properties of other subtypes reject paths that are not UTF-8
+        options={"ANIMATABLE", "PATH_SUPPORTS_BLEND_RELATIVE"},
     )
     format: text("Format", "Format of the file")
     digest: text("Digest", "SHA-256 of the file's content when it was read or written")

@@ -235,7 +235,8 @@ class ExportDialog(LongWork, ExportHelper):
 
     def suggest_path(self, context: bpy.types.Context, folder: Path) -> Path:
         """Return the path that the dialog proposes in a folder, and store its name as the suggested one."""
-        path = proposed(folder / self.suggest_name(context))
+        owner = context.blend_data.collections.get(self.collection) or context.object or context.collection
+        path = proposed(folder / self.suggest_name(context), owner)
         self.suggested_name = path.name
         return path
 

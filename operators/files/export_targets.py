@@ -6,7 +6,7 @@ from typing import Any
 import bpy
 
 from ...blender_data import file_records
-from ...blender_data.file_records import FileRecord
+from ...blender_data.file_records import FileRecord, records
 from ...io_formats.registry import FORMATS, by_name
 from ..sidebar import import_homes_of
 
@@ -34,11 +34,14 @@ def is_import(collection: Any) -> bool:
     return bool(collection.meshferry.source_path) and collection.meshferry.file_format in _KNOWN
 
 
-def proposed(path: Path) -> Path:
-    """Return the path that an export proposes: with a number if the file may be a model that an imported file places.
+def proposed(path: Path, owner: Any) -> Path:
+    """Return the path that an export of an object or a collection proposes.
 
-    Any existing file that no export wrote may be one, as soon as such an import is in the open file.
+    While a file that places models is imported, any existing file may be one of its models, so the name gets a number.
+    Files of the exported object or its collections are proposed, too.
     """
     imports = filter(is_import, bpy.data.collections)
-    places_models = any(by_name(found.meshferry.file_format).capabilities.placement for found in imports)
-    return file_records.free_path(path) if places_models else path
+    if not any(by_name(found.meshferry.file_format).capabilities.placement for found in imports):
+        return path
+    owners = [owner, *import_homes_of(owner)] if owner is not None else []
+    return file_records.free_path(path, {record.path for one in owners for record in records(one)}.__contains__)

@@ -206,7 +206,7 @@ class EXPORT_SCENE_OT_timbermesh_batch(LongWork, bpy.types.Operator):
     def target_path(self, folder: Path, name: str, part: Part) -> Path:
         """Return the path of a part's file: for models of a blueprint, not that of a file that no export wrote."""
         path = folder / suggested_file_name(name, TIMBERMESH, MODEL_SUFFIX if self.append_model_to_name else "")
-        return file_records.free_path(path) if part.is_placed else path
+        return file_records.free_path(path, file_records.is_own) if part.is_placed else path
 
     def claim(self, path: Path, ready: Iterable[Path]) -> None:
         """Raise ExportError if a path must not be written.
