@@ -222,9 +222,7 @@ def digest_of(path: Path) -> str:
         return ""
 
 
-def write(
-    owners: Iterable[Any], record: FileRecord, *, is_confirmed: bool = False, is_target: bool = True
-) -> None:
+def write(owners: Iterable[Any], record: FileRecord, *, is_confirmed: bool = False, is_target: bool = True) -> None:
     """Store a record on objects or collections, and note in :func:`session_files` that the file was read or written.
 
     Parameters

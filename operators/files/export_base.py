@@ -270,7 +270,7 @@ class ExportScene(ExportDialog):
         for path, scene in written:
             record = FileRecord(path, self.format.name, digest_of(path), values, tuple(self.given()), clip_files)
             names = {node.name for node in scene.nodes}
-            owners = [obj for obj in objects if len(written) == 1 or name_in_file(obj) in names]
+            owners: list[Any] = [obj for obj in objects if len(written) == 1 or name_in_file(obj) in names]
             if len(written) == 1 and source.collection is not None:
                 owners = [source.collection]
                 if moves_target(source.collection, record):

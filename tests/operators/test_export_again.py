@@ -218,7 +218,8 @@ def test_an_exported_mesh_keeps_the_animation_that_it_was_given(clean_blender, r
 
 
 @pytest.mark.parametrize(
-    ("names", "operator"), [(("lamp.mesh", "lamp_nod.anim"), "unigine"), (("tunic.llmesh", "dance.anim"), "second_life")]
+    ("names", "operator"),
+    [(("lamp.mesh", "lamp_nod.anim"), "unigine"), (("tunic.llmesh", "dance.anim"), "second_life")],
 )
 def test_an_exported_animation_is_replaced_by_itself(clean_blender, tmp_path, capfd, names, operator):
     """It came from another file, and the format names it after the exported one."""
