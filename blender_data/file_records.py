@@ -7,11 +7,12 @@ wrote them, since an export on save changes no data block.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from hashlib import sha256
 from pathlib import Path
@@ -19,12 +20,21 @@ from typing import Any
 
 import bpy
 
+from ..io_formats.core.errors import ExportError
 from ..io_formats.core.format import OutputFile
+from ..io_formats.core.messages import Message
 from ..io_formats.core.scene import ImportChoice
-from ..io_formats.disk.atomic_write import remove_file, replace_file
+from ..io_formats.disk.atomic_write import remove_file, replace_file, why_not_written
+from ..io_formats.disk.file_sets import companions_of, obsolete_files, would_change, write_outputs
 from ..io_formats.disk.rooted_files import is_network_path
 
+BACKUP = ".bak"
+"""Suffix of a copy of content that no export of Meshferry wrote, made before an export replaces it."""
 _FOLDER = "export_on_save"
+_WRITTEN = "written"
+"""File in the user's folder with a line for each content that an export wrote; see :func:`_written_key`."""
+_MOST_WRITTEN = 1 << 20
+"""Bytes of that file above which the older half is removed."""
 _PACKAGE = __package__.rpartition(".")[0]
 
 
@@ -166,8 +176,8 @@ class SessionFile:
     """Names of animations from other files about which the user was already asked."""
     written: dict[str, str] = field(default_factory=dict)
     """Digest of the file as each import of it last wrote it, by the identifier of the import."""
-    has_backup: bool = False
-    """Whether the content before the first write is kept beside the file."""
+    own: str = ""
+    """Digest of the file as an export last wrote it; empty if the export did not change the file."""
 
 
 _SESSION = "meshferry_files"
@@ -212,14 +222,20 @@ def digest_of(path: Path) -> str:
         return ""
 
 
-def write(owners: Iterable[Any], record: FileRecord, *, is_confirmed: bool = False) -> None:
+def write(owners: Iterable[Any], record: FileRecord, *, is_confirmed: bool = False, is_target: bool = True) -> None:
     """Store a record on objects or collections, and note in :func:`session_files` that the file was read or written.
 
-    ``is_confirmed`` means that the user agreed to replace the file.
+    Parameters
+    ----------
+    is_confirmed:
+        Whether the user agreed to replace the file.
+    is_target:
+        Whether the file becomes the target; otherwise it is the last export in a further format.
     """
     for owner in owners:
         if owner.is_editable:
-            stored = owner.meshferry.file
+            stored = owner.meshferry.file if is_target else stored_file(owner, record.format)
+            stored = stored or owner.meshferry.exports.add()
             stored.path, stored.format, stored.digest = str(record.path), record.format, record.digest
             stored.options = "" if record.options is None else json.dumps(dict(record.options))
             stored.given = json.dumps(record.given)
@@ -230,20 +246,124 @@ def write(owners: Iterable[Any], record: FileRecord, *, is_confirmed: bool = Fal
     entry.is_confirmed |= is_confirmed
 
 
-def note_written(files: Iterable[tuple[Path, OutputFile]]) -> None:
-    """Note in :func:`session_files` that companion files of an exported file were written."""
-    for path, output in files:
-        digest = digest_of_content(output.data) if output.copy_of is None else digest_of(path)
-        session_files().setdefault(str(path), SessionFile()).digest = digest
+def write_files(path: Path, outputs: Sequence[OutputFile]) -> list[Message]:
+    """Write the files of an export, the last one as ``path``; return the messages. All exports write by this function.
 
+    Content that no export wrote is copied before it is replaced or removed; see :func:`_keep`.
 
-def read(owner: Any) -> FileRecord | None:
-    """Return the record of an object or a collection; None if it has none, or was copied from another one.
-
-    A record that is damaged, as a .blend file of another program may have it, counts as none.
+    Raises
+    ------
+    ExportError
+        A file cannot be written; the old files are unchanged.
     """
-    stored = owner.meshferry.file
-    if not stored.path or _is_copy(owner, stored.owner):
+    files = [*companions_of(path, outputs), (path, outputs[-1])]
+    changed = {place for place, output in files if not place.exists() or would_change(place, output)}
+    copies = [copy for place in (*changed, *obsolete_files(path, outputs)[0]) if (copy := _keep(place)) is not None]
+    try:
+        messages = write_outputs(path, outputs)
+    except ExportError:
+        for copy in copies:
+            remove_file(copy)
+        raise
+    keys = []
+    for place, output in files:
+        entry = session_files().setdefault(str(place), SessionFile())
+        entry.digest = digest_of_content(output.data) if output.copy_of is None else digest_of(place)
+        if place in changed:
+            entry.own = entry.digest
+            keys.append(_written_key(place, entry.digest))
+    _note_written(keys)
+    return messages
+
+
+def is_own(path: Path) -> bool:
+    """Return whether an export wrote the present content of a file, on this machine."""
+    digest, entry = digest_of(path), session_file(path)
+    if entry is not None and digest == entry.own != "":
+        return True
+    try:
+        return _written_key(path, digest) in (user_folder() / _WRITTEN).read_text("ascii").split()
+    except (OSError, ValueError):
+        return False
+
+
+def free_path(path: Path, may_replace: Callable[[Path], bool]) -> Path:
+    """Return a path, with a number in its name if a file has it that may not be replaced."""
+    start, dot, rest = path.name.partition(".")
+    number, free = 1, path
+    while free.exists() and not may_replace(free):
+        number += 1
+        free = path.with_name(f"{start}_{number}{dot}{rest}")
+    return free
+
+
+def _keep(path: Path) -> Path | None:
+    """Copy a file to ``.bak`` unless an export wrote its content; to ``.bak2`` and so on if that has other content.
+
+    Return the copy, or None if there is none or it existed before.
+
+    Raises
+    ------
+    ExportError
+        The copy cannot be written.
+    """
+    if not path.is_file() or is_own(path):
+        return None
+    try:
+        content, number = path.read_bytes(), 1
+    except OSError as problem:
+        raise ExportError(why_not_written(path, problem), file=path) from None
+    copy = path.with_name(path.name + BACKUP)
+    while copy.exists() and digest_of(copy) != digest_of_content(content):
+        number += 1
+        copy = path.with_name(f"{path.name}{BACKUP}{number}")
+    if copy.exists():
+        return None
+    replace_file(copy, content, within=path.parent)
+    return copy
+
+
+def _written_key(path: Path, digest: str) -> str:
+    """Return a line that stands for a path and its content, without revealing either."""
+    return sha256(os.fsencode(f"{file_key(path.absolute())}\0{digest}")).hexdigest()
+
+
+def _note_written(keys: Sequence[str]) -> None:
+    """Store that exports wrote these contents. If that fails, the next session makes a further backup."""
+    place = user_folder() / _WRITTEN
+    with contextlib.suppress(OSError):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if place.exists() and place.stat().st_size > _MOST_WRITTEN:
+            lines = place.read_bytes().split()
+            place.write_bytes(b"\n".join(lines[len(lines) // 2 :]) + b"\n")
+        with place.open("a", encoding="ascii") as stream:
+            stream.write("".join(f"{key}\n" for key in keys))
+
+
+def stored_file(owner: Any, format_name: str = "") -> Any:
+    """Return the properties with the target of an object or a collection, or with its last export in another format.
+
+    Return None if there was no export in the other format.
+    """
+    if not format_name:
+        return owner.meshferry.file
+    return next((stored for stored in owner.meshferry.exports if stored.format == format_name), None)
+
+
+def records(owner: Any) -> list[FileRecord]:
+    """Return the record of the target of an object or a collection, and those of its exports in other formats."""
+    found = (read(owner, name) for name in ("", *(stored.format for stored in owner.meshferry.exports)))
+    return [record for record in found if record is not None]
+
+
+def read(owner: Any, format_name: str = "") -> FileRecord | None:
+    """Return the record of the target of an object or a collection, or of its last export in another format.
+
+    Return None if it has none, or was copied from another one. A record that is damaged, as a .blend file of another
+    program may have it, counts as none.
+    """
+    stored = stored_file(owner, format_name)
+    if stored is None or not stored.path or _is_copy(owner, stored.owner):
         return None
     try:
         options = dict(json.loads(stored.options)) if stored.options else None
@@ -251,7 +371,14 @@ def read(owner: Any) -> FileRecord | None:
         clip_files = tuple(json.loads(stored.clip_files)) if stored.clip_files else None
     except (ValueError, TypeError, RecursionError):
         return None
-    return FileRecord(Path(stored.path), stored.format, stored.digest, options, given, clip_files)
+    path = absolute_path(stored.path, bpy.path.abspath("//", library=owner.library))
+    return FileRecord(Path(path), stored.format, stored.digest, options, given, clip_files)
+
+
+def absolute_path(path: str, folder: str) -> str:
+    """Return the path of a file that may be stored relative to a folder, with ``//`` before it."""
+    is_relative = bool(folder) and path.startswith("//")
+    return os.path.normpath(os.path.join(folder, path[2:])) if is_relative else path
 
 
 def path_of(owners: Iterable[Any]) -> Path | None:
@@ -273,7 +400,7 @@ def _is_copy(owner: Any, name: str) -> bool:
 
 
 def clear(owners: Iterable[Any]) -> None:
-    """Remove the records of objects; used when their collection gets a newer record."""
+    """Remove the targets of objects; used when their collection gets a newer one."""
     for owner in owners:
         if owner.is_editable:
             owner.meshferry.file.path = ""

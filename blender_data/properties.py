@@ -13,7 +13,7 @@ from bpy.props import PointerProperty
 
 from ..io_formats.core.scene import Clip, Node, Scene, Skeleton, Skin, Surface
 from . import names
-from .property_groups import data_properties, object_properties, slider_properties
+from .property_groups import data_properties, object_properties, slider_properties, stored_paths
 from .property_groups.translation_context import add_context
 
 
@@ -148,10 +148,12 @@ def register():
             type=group, name="Meshferry", description="What Meshferry keeps about this data block"
         )
     slider_properties.register()
+    stored_paths.register()
 
 
 def unregister():
     """Remove the properties and unregister the groups, in reverse order."""
+    stored_paths.unregister()
     slider_properties.unregister()
     for owner, _group in reversed(OWNERS):
         del owner.meshferry

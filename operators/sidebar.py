@@ -67,19 +67,22 @@ def _variant(panel: Any, *, is_own: bool) -> type:
     return type(panel.__name__ + suffix, (panel,), {"__module__": __name__, **body})
 
 
-def homes_of(obj: Any) -> list[Any]:
-    """Return the collections of an object and their parents."""
-    found = list(obj.users_collection)
+def homes_of(owner: Any) -> list[Any]:
+    """Return the collections of an object, or a collection, and their parents."""
+    found = [owner] if isinstance(owner, bpy.types.Collection) else list(owner.users_collection)
     for collection in found:
         if collection.name in bpy.data.collections:  # the scene's own collection has no parents
             found += [above for above in bpy.data.collections if collection in above.children.values()]
     return list(dict.fromkeys(found))
 
 
-def import_homes_of(obj: Any) -> list[Any]:
-    """Return the collections of an object, their parents, and that of its import if the user moved it out of that."""
-    homes = homes_of(obj)
-    identifier = obj.meshferry.import_id
+def import_homes_of(owner: Any) -> list[Any]:
+    """Return the collections of an object, their parents, and that of its import if the user moved it out of that.
+
+    Of a collection, return itself and its parents.
+    """
+    homes = homes_of(owner)
+    identifier = owner.meshferry.import_id
     if identifier and not any(home.meshferry.import_id == identifier for home in homes):
         homes = [*(home for home in bpy.data.collections if home.meshferry.import_id == identifier), *homes]
     return homes

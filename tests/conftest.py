@@ -148,12 +148,16 @@ def samples() -> Path:
 
 
 @pytest.fixture(scope="session")
-def registered_addon() -> Iterator[ModuleType]:
-    """Register the add-on for the whole run and unregister it at the end.
+def registered_addon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
+    """Register the add-on for the whole run, with a user's folder of its own, and unregister it at the end.
 
     Classes left registered hang Blender 4.5 for ever at exit when Blender is a Python module.
     """
     pytest.importorskip("bpy", reason="Blender is absent")
+    from meshferry.blender_data import file_records
+
+    folder = tmp_path_factory.mktemp("user")
+    file_records.user_folder = lambda: folder
     addon = sys.modules["meshferry"]
     try:
         addon.register()

@@ -108,6 +108,7 @@ class MeshferryCollection(bpy.types.PropertyGroup):
     """Properties of a collection that represents a file."""
 
     file: pointer("File", "The file that the collection last went to or came from", type=MeshferryFile)
+    exports: collection("Exports", "Last export in each format other than that of its source", type=MeshferryFile)
     unshown_nodes: text(
         "Nodes Not Shown", "Keys of nodes that an export added to the file together with a copied object, as JSON"
     )

@@ -24,8 +24,9 @@ class MeshferryFile(bpy.types.PropertyGroup):
 
     path: text(
         "File",
-        "The file that it last went to or came from",
+        "The file that Re-export writes",
         subtype="FILE_PATH",  # text properties of other subtypes reject paths that are not UTF-8
+        options={"ANIMATABLE", "PATH_SUPPORTS_BLEND_RELATIVE"},
     )
     format: text("Format", "Format of the file")
     digest: text("Digest", "SHA-256 of the file's content when it was read or written")
@@ -167,6 +168,7 @@ class MeshferryObject(NamedInFile, bpy.types.PropertyGroup):
     """Properties of an object in its file, which exports use."""
 
     file: pointer("File", "The file that the object last went to", type=MeshferryFile)
+    exports: collection("Exports", "Last export in each format other than that of its source", type=MeshferryFile)
     is_root: flag(
         "Top-Level Node", "Export this object as a root of the file rather than below a root named like the collection"
     )

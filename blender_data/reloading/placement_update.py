@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 import bpy
 
 from .. import file_records, import_marks, names
+from ..animation.action_ranges import same_path
 from ..import_marks import objects_of
 from ..importing.import_context import ImportResult
 from ..importing.objects import hide_levels
@@ -17,7 +18,7 @@ from .data_updates import replace_actions
 from .matching import Pairs, pair
 from .reload import ReloadReport
 
-_OF_USER = frozenset(("file", "source_name", "given_name", "import_id"))
+_OF_USER = frozenset(("file", "exports", "source_name", "given_name", "import_id"))
 
 
 def replace_placed(context: bpy.types.Context, collection: bpy.types.Collection, result: ImportResult) -> ReloadReport:
@@ -56,7 +57,9 @@ def replace_placed(context: bpy.types.Context, collection: bpy.types.Collection,
         surplus += _update_groups(context, old, new, pairs)
         record = file_records.read(new)
         if record is not None:
-            file_records.write([old], record)
+            target = file_records.read(old)
+            if target is None or same_path(str(target.path), old.meshferry.source_path):
+                file_records.write([old], record)
             old.meshferry.source_path = new.meshferry.source_path
             old.meshferry.unshown_nodes = ""
     removed = {obj.data for obj in surplus if isinstance(obj, bpy.types.Object) and obj.data is not None}

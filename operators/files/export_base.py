@@ -17,7 +17,7 @@ from ...blender_data.animation.clip_sources import actions_of, clip_name, other_
 from ...blender_data.export_options import CLIPS
 from ...blender_data.exporting import exporter, object_selection
 from ...blender_data.exporting.object_selection import candidates_of
-from ...blender_data.file_records import FileRecord, digest_of
+from ...blender_data.file_records import FileRecord, digest_of, stored_file
 from ...blender_data.names import name_in_file
 from ...blender_data.property_groups.translation_context import CONTEXT
 from ...blender_data.steps import Steps, finish, scaled, without_bpy
@@ -27,12 +27,13 @@ from ...io_formats.core.format import Format, OutputFile
 from ...io_formats.core.messages import Message, Named, Report, Text, counted, distinct, joined, listed, of_kind
 from ...io_formats.core.options import embeds_animation
 from ...io_formats.core.scene import Scene
-from ...io_formats.disk.file_sets import companions_of, obsolete_files, would_change, write_outputs
+from ...io_formats.disk.file_sets import obsolete_files, would_change
 from ..findings.finding_list import draw_list, keep_findings
 from ..option_properties import chosen_options, option_values, to_export_options
 from ..reports import Messages, conclude, refuse
 from ..translations import iface_, rpt_
 from .export_dialog import ExportDialog, with_extension
+from .export_targets import moves_target
 
 
 def facts_in(path: Path) -> Mapping[str, Any]:
@@ -205,8 +206,7 @@ class ExportScene(ExportDialog):
         for path, scene, encoded in ready:
             with messages.outcome(str(path)) as name:
                 existed = several and os.path.exists(path)
-                said = [*encoded.messages, *write_outputs(path, encoded.outputs)]
-                file_records.note_written(companions_of(path, encoded.outputs))
+                said = [*encoded.messages, *file_records.write_files(path, encoded.outputs)]
                 messages.warn(name, said if several else [*files.messages, *said])
                 usages.append(self.usage(path, encoded))
                 written.append((path, scene))
@@ -260,18 +260,28 @@ class ExportScene(ExportDialog):
         written: Sequence[tuple[Path, Scene]],
         values: dict[str, Any],
     ) -> None:
-        """Store the file record on the exported objects or collection, for the next export to the file."""
+        """Store the file record on the exported objects or collection, for the next export to the file.
+
+        A new target is an undo step: undoing a later edit must not lead back to the file of the import.
+        """
         objects = source.objects or candidates_of(context, source)
         clip_files = clip_files_of(context, source, values)
+        has_new_target = False
         for path, scene in written:
             record = FileRecord(path, self.format.name, digest_of(path), values, tuple(self.given()), clip_files)
-            if len(written) == 1 and source.collection is not None:
-                file_records.clear(objects)
-                file_records.write([source.collection], record, is_confirmed=True)
-                continue
             names = {node.name for node in scene.nodes}
-            owners = [obj for obj in objects if len(written) == 1 or name_in_file(obj) in names]
-            file_records.write(owners, record, is_confirmed=True)
+            owners: list[Any] = [obj for obj in objects if len(written) == 1 or name_in_file(obj) in names]
+            if len(written) == 1 and source.collection is not None:
+                owners = [source.collection]
+                if moves_target(source.collection, record):
+                    file_records.clear(objects)
+            moved = [owner for owner in owners if moves_target(owner, record)]
+            has_new_target |= any(stored_file(owner).path not in {"", str(path)} for owner in moved)
+            file_records.write(moved, record, is_confirmed=True)
+            others = [owner for owner in owners if owner not in moved]
+            file_records.write(others, record, is_confirmed=True, is_target=False)
+        if has_new_target and not bpy.app.background:
+            bpy.ops.ed.undo_push(message=self.bl_label)
 
     def summary_parts(self, written: Iterable[Scene]) -> tuple[str, ...]:
         """Return the parts of the summary text, such as "3 objects"."""

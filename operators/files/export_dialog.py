@@ -24,6 +24,7 @@ from ..option_properties import draw_options
 from ..progress import DIALOG_WIDTH, LongWork
 from ..sidebar import draw_wrapped
 from ..translations import rpt_
+from .export_targets import proposed
 
 
 def plain_name(collection: Any) -> str:
@@ -108,8 +109,7 @@ class ExportDialog(LongWork, ExportHelper):
         """Open the file browser; suggest a name taken from the exported objects."""
         self.given_options = ",".join(self.given())
         if not self.properties.is_property_set("filepath"):
-            self.suggested_name = self.suggest_name(context)
-            self.filepath = str(self.suggest_folder(context) / self.suggested_name)
+            self.filepath = str(self.suggest_path(context, self.suggest_folder(context)))
         context.window_manager.fileselect_add(self)
         return {"RUNNING_MODAL"}
 
@@ -118,8 +118,7 @@ class ExportDialog(LongWork, ExportHelper):
         before = self.filepath
         path = Path(before)
         if self.suggested_name and path.name == self.suggested_name:
-            self.suggested_name = self.suggest_name(context)
-            self.filepath = str(path.with_name(self.suggested_name))
+            self.filepath = str(self.suggest_path(context, path.parent))
         elif path.name:
             self.filepath = with_extension(before, self.format, self.filename_ext)
         return self.filepath != before
@@ -233,6 +232,13 @@ class ExportDialog(LongWork, ExportHelper):
             return source, source.collection.name
         stem = Path(path).name.removesuffix(self.filename_ext)
         return source, stem.removesuffix(self.name_suffix) or stem
+
+    def suggest_path(self, context: bpy.types.Context, folder: Path) -> Path:
+        """Return the path that the dialog proposes in a folder, and store its name as the suggested one."""
+        owner = context.blend_data.collections.get(self.collection) or context.object or context.collection
+        path = proposed(folder / self.suggest_name(context), owner)
+        self.suggested_name = path.name
+        return path
 
     def suggest_name(self, context: bpy.types.Context) -> str:
         """Suggest the name of the collection, of the only object or of the .blend file as the file name."""

@@ -11,8 +11,8 @@ from bpy.props import StringProperty
 
 from ...blender_data import file_records
 from ...blender_data.exporting import object_selection
-from ...blender_data.exporting.placements.placement_patch import BACKUP, PlannedPatch, plan_patch
-from ...blender_data.file_records import FileRecord, file_key
+from ...blender_data.exporting.placements.placement_patch import PlannedPatch, plan_patch
+from ...blender_data.file_records import BACKUP, FileRecord, file_key
 from ...blender_data.steps import Step, Steps, scaled
 from ...io_formats.core.errors import ExportError, MeshferryError
 from ...io_formats.core.messages import Text, counted, joined, listed
@@ -125,7 +125,7 @@ def _companions(encoded: EncodedAgain | PlannedPatch) -> dict[str, str]:
 
 
 def _write(encoded: EncodedAgain | PlannedPatch, name: str, messages: Messages) -> None:
-    """Replace a file; its content before the first write since the .blend file was opened stays as a backup."""
+    """Replace a file."""
     if isinstance(encoded, PlannedPatch):
         encoded.write(use_blend=False)
         messages.warn(name, encoded.messages)
@@ -203,16 +203,14 @@ def files_in(scene: bpy.types.Scene) -> dict[Path, list[FoundFile]]:
     """
     found: dict[Path, list[FoundFile]] = defaultdict(list)
     for collection in scene.collection.children_recursive:
-        record = _exportable(collection)
-        if record is not None:
+        for record in _exportable(collection):
             found[record.path].append(
                 FoundFile(record, [collection], object_selection.Source("COLLECTION", collection))
             )
     objects: dict[Path, list[Any]] = defaultdict(list)
     records: dict[Path, FileRecord] = {}
     for obj in scene.objects:
-        record = _exportable(obj)
-        if record is not None:
+        for record in _exportable(obj):
             objects[record.path].append(obj)
             records[record.path] = record
     for path, owners in objects.items():
@@ -222,9 +220,8 @@ def files_in(scene: bpy.types.Scene) -> dict[Path, list[FoundFile]]:
     return dict(found)
 
 
-def _exportable(owner: Any) -> FileRecord | None:
-    record = file_records.read(owner) if owner.meshferry.file.path else None
-    return record if record is not None and _is_exportable(record) else None
+def _exportable(owner: Any) -> list[FileRecord]:
+    return [record for record in file_records.records(owner) if _is_exportable(record)]
 
 
 def _is_exportable(record: FileRecord) -> bool:
@@ -288,9 +285,7 @@ class WM_OT_meshferry_allow_on_save(bpy.types.Operator):
         for path in self.paths:
             icon = "URL" if is_network_path(str(path)) else "FILE"
             draw_wrapped(column, context, readable(str(path)), icon, width=DIALOG_WIDTH)
-        note = Text(
-            "Their content before the first save stays beside them as {}. The preferences list them.", f"*{BACKUP}"
-        )
+        note = Text("Content that Meshferry did not write is kept as {}. The preferences list them.", f"*{BACKUP}")
         draw_wrapped(column, context, rpt_(note), width=DIALOG_WIDTH)
 
     def execute(self, context: bpy.types.Context) -> set[str]:

@@ -6,8 +6,8 @@ from typing import Any
 import bpy
 
 from ...blender_data import file_records
-from ...blender_data.exporting.placements.placement_patch import BACKUP, plan_patch
-from ...blender_data.file_records import FileRecord
+from ...blender_data.exporting.placements.placement_patch import plan_patch
+from ...blender_data.file_records import BACKUP, FileRecord
 from ...blender_data.steps import Steps, finish, without_collection
 from ...io_formats.core.errors import ExportError, MeshferryError
 from ...io_formats.core.messages import Text, joined
@@ -40,7 +40,8 @@ def patch_steps(
     is_agreed:
         Whether the user chose the path or confirmed it.
     target:
-        Path to write, by default that of the file. Another path gets a copy of the file with the changes.
+        Path to write, by default that of the file. Another path gets a copy of the file with the changes, and becomes
+        the target.
     """
     messages = Messages()
     lines: list[str] = []
@@ -55,12 +56,11 @@ def patch_steps(
         lines = [*plan.lines()] or [Text("nothing changed")]
         if is_dry_run:
             lines.insert(0, Text("nothing written"))
-        elif target != record.path:
-            plan.write_copy(target)
         else:
-            plan.write()
-            if plan.patched.keys and not bpy.app.background:
-                bpy.ops.ed.undo_push(message=operator.bl_label)  # Undo of later steps must keep the new keys
+            plan.write(target)
+            if (plan.patched.keys or target != record.path) and not bpy.app.background:
+                # Undo of later steps must keep the new keys and the new target
+                bpy.ops.ed.undo_push(message=operator.bl_label)
         messages.warn(name, plan.messages)
     return conclude(operator, messages, lines, "Compared" if is_dry_run else "Exported")
 
@@ -78,7 +78,10 @@ def question_of_path(record: FileRecord) -> str:
     else:
         backup = record.path.name + BACKUP
         text = Text(
-            "Replace {} ({})? The old file is kept as {}. You are asked once for each file.", record.path, label, backup
+            "Replace {} ({})? Content that Meshferry did not write is kept as {}. You are asked once for each file.",
+            record.path,
+            label,
+            backup,
         )
         texts.append(text)
     return rpt_(joined(texts, " "))
@@ -147,10 +150,13 @@ class PatchesImported(ExportDialog):
         """Return whether the user chose the path of an imported file, so that only changes are written into it."""
         return bool(self.filepath) and Path(bpy.path.abspath(self.filepath)).absolute() == record.path.absolute()
 
-    def suggest_name(self, context: bpy.types.Context) -> str:
-        """Suggest the name of the imported file, otherwise a name as for other formats."""
+    def suggest_path(self, context: bpy.types.Context, folder: Path) -> Path:
+        """Propose the name of the imported file, otherwise a name as for other formats."""
         own = self.own_file(context)
-        return own[0].path.name if own is not None else super().suggest_name(context)
+        if own is None:
+            return super().suggest_path(context, folder)
+        self.suggested_name = own[0].path.name
+        return folder / self.suggested_name
 
     def suggest_folder(self, context: bpy.types.Context) -> Path:
         """Return the folder of the imported file, otherwise a folder as for other formats."""

@@ -6,28 +6,26 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import bpy
-from bpy.props import BoolProperty
+from bpy.props import BoolProperty, StringProperty
 
 from ...blender_data import file_records, import_marks
 from ...blender_data.animation.clip_sources import clip_name
 from ...blender_data.exporting import object_selection
-from ...blender_data.exporting.placements.placement_patch import BACKUP
-from ...blender_data.file_records import FileRecord, SessionFile, file_key
+from ...blender_data.file_records import BACKUP, FileRecord, SessionFile, file_key
 from ...blender_data.steps import Steps, scaled, without_bpy
 from ...io_formats.api import EncodedFile, SceneFiles, load_set, scene_name
 from ...io_formats.core.errors import ExportError, FormatError, MeshferryError
 from ...io_formats.core.format import Format, OutputFile
 from ...io_formats.core.messages import Message, Text, counted
 from ...io_formats.core.options import EMBED_ANIMATION, resolve
-from ...io_formats.disk.atomic_write import replace_file
-from ...io_formats.disk.file_sets import companions_of, obsolete_files, would_change, write_outputs
+from ...io_formats.disk.file_sets import companions_of, obsolete_files, would_change
 from ...io_formats.partner_files import file_set, part_of, suffixes_of
 from ...io_formats.passes.compare_scenes import differences
 from ..format_operators import EXPORTERS
 from ..layouts import requires
 from ..progress import DIALOG_WIDTH, LongWork
 from ..registration import MenuEntry
-from ..reports import Messages, conclude
+from ..reports import Messages, conclude, refuse
 from ..sidebar import draw_wrapped, import_homes_of
 from ..translations import iface_
 from .export_base import (
@@ -105,13 +103,12 @@ class EncodedAgain:
         return [*companions, chosen]
 
     def write(self, *, only_changed: bool = False) -> list[Message]:
-        """Replace the file, whose old content stays beside it as a backup; return the messages of the export.
+        """Replace the file; return the messages of the export.
 
         Parameters
         ----------
         only_changed:
-            Leave files alone whose content stays the same, except the chosen one of a set in which it must be newer;
-            and keep backups from the first write since the .blend file was opened.
+            Leave files alone whose content stays the same, except the chosen one of a set in which it must be newer.
 
         Raises
         ------
@@ -120,9 +117,7 @@ class EncodedAgain:
         """
         path, outputs = self.record.path, self._changed_outputs() if only_changed else self.encoded.outputs
         refuse_changed(self.record)  # check again: the file may have been changed meanwhile
-        keep_old_files(path, self.target, outputs, only_first=only_changed)
-        written = write_outputs(path, outputs)
-        file_records.note_written(self.companions())
+        written = file_records.write_files(path, outputs)
         return [*self.files.messages, *self.encoded.messages, *written, *note_of_clips(self.left_out, self.record)]
 
 
@@ -132,8 +127,9 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
     bl_idname = "export_scene.meshferry_again"
     bl_label = "Re-export"
     bl_description = (
-        "Export to the file that the active object last went to or came from, with the same options. The file that is "
-        f"replaced is kept beside it as {BACKUP}. Of an imported scene, only the changes are written"
+        "Export to the file that the active object came from, or last went to in the same format, with the same "
+        f"options. Content that Meshferry did not write is kept beside it as {BACKUP}. Of an imported scene, only the "
+        "changes are written"
     )
 
     is_confirmed: BoolProperty(
@@ -145,6 +141,11 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
     is_dry_run: BoolProperty(
         name="Dry Run",
         description="Scripts: report what would be changed in the file of an imported scene, but write nothing",
+        options={"HIDDEN", "SKIP_SAVE"},
+    )
+    file_format: StringProperty(
+        name="Format",
+        description="Name of the format of an export in another format, which is written in place of the target",
         options={"HIDDEN", "SKIP_SAVE"},
     )
     use_other_animations: BoolProperty(
@@ -166,20 +167,27 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
 
     def invoke(self, context: bpy.types.Context, event: Any) -> set[str]:
         """Start without a file browser."""
-        record, _owners, source = _file(context)
-        if not file_records.unasked_paths(stored_values(record, source)):
+        found = found_file(context, self.file_format)
+        if found is not None and not file_records.unasked_paths(stored_values(found.record, found.source)):
+            record, _owners, source = found
             self.has_others = not is_patched(record) and bool(others_of(context, record, source))
             self.confirm_text = "Replace" if record.path.exists() else "Export"
         return self.execute(context)
 
+    def execute(self, context: bpy.types.Context) -> set[str]:
+        """Refuse a format to which nothing was exported, otherwise start."""
+        if found_file(context, self.file_format) is None:
+            return refuse(self, "The active object was not exported as '{}'", self.file_format)
+        return super().execute(context)
+
     def stored_paths(self, context: bpy.types.Context) -> list[Any]:
         """Return the path of the file and the values of its options."""
-        record, _owners, source = _file(context)
+        record, _owners, source = _file(self, context)
         return stored_values(record, source)
 
     def question(self, context: bpy.types.Context) -> str:
         """Return a question before a file is replaced for the first time, and about animations of other files."""
-        record, _owners, source = _file(context)
+        record, _owners, source = _file(self, context)
         if file_records.unasked_paths(stored_values(record, source)):
             return question_of_path(record)
         if is_patched(record):
@@ -203,7 +211,7 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
         """Write the file, and report its differences from the previous version."""
         messages = Messages()
         changes: list[str] = []
-        found = _file(context)
+        found = _file(self, context)
         record, owners, source = found
         if is_patched(record):
             is_agreed = bool(self.asked or self.is_confirmed or self.is_dry_run)
@@ -228,7 +236,7 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
                     record = replace(record, clip_files=clip_files_of(context, source, ready.values))
                     if ready.others:
                         record = replace(record, options=ready.values)  # the next re-export includes them, too
-                file_records.write(owners, record, is_confirmed=True)
+                file_records.write(owners, record, is_confirmed=True, is_target=not self.file_format)
                 names = frozenset(clip_name(action) for action in ready.others)
                 file_records.session_files()[str(path)].left_out |= names
         usage = ready.encoded.usage if ready is not None and messages.done else ""
@@ -274,25 +282,28 @@ def stored_values(record: FileRecord, source: object_selection.Source) -> list[A
     return [str(record.path), *imported.values(), *(record.options or {}).values()]
 
 
-def _file(context: bpy.types.Context) -> FoundFile:
-    """Return the file to write; the poll refuses contexts without one."""
-    return cast(FoundFile, found_file(context))
+def _file(operator: Any, context: bpy.types.Context) -> FoundFile:
+    """Return the file to write; ``execute`` refuses contexts without one."""
+    return cast(FoundFile, found_file(context, getattr(operator, "file_format", "")))
 
 
-def found_file(context: bpy.types.Context) -> FoundFile | None:
+def found_file(context: bpy.types.Context, file_format: str = "") -> FoundFile | None:
     """Return the record of the active object or its collection, the data blocks with that record, and the source.
 
-    Return None if neither has a record; the operator is then disabled.
+    Return None if neither has a record; the operator is then disabled. The record is that of the target, or with a
+    format, of the last export in that other format.
     """
     obj = context.object
     if obj is not None:
-        record = file_records.read(obj)
+        record = file_records.read(obj, file_format)
         if record is not None and record.format in EXPORTERS:
-            others = [other for other in context.scene.objects if other.meshferry.file.path == str(record.path)]
-            objects = [other for other in others if file_records.read(other) is not None]
+            path = file_records.stored_file(obj, file_format).path
+            stored = [(other, file_records.stored_file(other, file_format)) for other in context.scene.objects]
+            others = [other for other, found in stored if found is not None and found.path == path]
+            objects = [other for other in others if file_records.read(other, file_format) is not None]
             return FoundFile(record, objects, object_selection.Source("OBJECTS", objects=tuple(objects)))
     for collection in import_homes_of(obj) if obj is not None else [context.collection]:
-        record = file_records.read(collection)
+        record = file_records.read(collection, file_format)
         if record is not None and (record.format in EXPORTERS or is_patched(record)):
             return FoundFile(record, [collection], object_selection.Source("COLLECTION", collection))
     return None
@@ -367,38 +378,23 @@ def changes_of(path: Path, target: Format, outputs: Sequence[OutputFile]) -> lis
         return [Text("replaced")]
 
 
-def keep_old_files(path: Path, target: Format, outputs: Sequence[OutputFile], *, only_first: bool = False) -> None:
-    """Copy each file that will be replaced or removed to a file with ``.bak`` after its name.
-
-    With ``only_first``, files that were copied since the .blend file was opened are not copied again.
-
-    For files that place models, only the chosen file is copied: copies of its companions would be new assets of the
-    project.
-
-    Raises
-    ------
-    ExportError
-        A copy cannot be written.
-    """
-    places_models = target.capabilities.placement
-    companions = [
-        place for place, output in companions_of(path, outputs) if output.copy_of is None and not places_models
-    ]
-    for place in (path, *companions, *obsolete_files(path, outputs)[0]):
-        session = file_records.session_files().get(str(place)) or SessionFile()
-        if place.is_file() and not (only_first and session.has_backup):
-            replace_file(place.with_name(place.name + BACKUP), place.read_bytes(), within=place.parent)
-            file_records.session_files().setdefault(str(place), SessionFile()).has_backup = True
+def exports_of(context: bpy.types.Context) -> list[FileRecord]:
+    """Return the last exports of the active object and its collections in other formats that the preferences show."""
+    obj = context.object
+    owners = [obj, *import_homes_of(obj)] if obj is not None else [context.collection]
+    names = dict.fromkeys(stored.format for owner in owners for stored in owner.meshferry.exports)
+    return [found.record for name in names if is_format_used(name) and (found := found_file(context, name)) is not None]
 
 
 def draw_button(layout: Any, context: bpy.types.Context) -> bool:
-    """Draw the button or menu entry with the name of the file; return whether there is a file."""
+    """Draw a button or menu entry with the name of each file, the target first; return whether there is a target."""
     record = shown_file(context)
-    if record is None:
-        return False
-    text = iface_("Re-export to {}").format(record.path.name)
-    layout.operator(EXPORT_SCENE_OT_meshferry_again.bl_idname, text=text, icon="FILE_REFRESH", translate=False)
-    return True
+    files = {"": record} if record is not None else {}
+    for name, found in (files | {found.format: found for found in exports_of(context)}).items():
+        text = iface_("Re-export to {}").format(found.path.name)
+        operator = EXPORT_SCENE_OT_meshferry_again.bl_idname
+        layout.operator(operator, text=text, icon="FILE_REFRESH", translate=False).file_format = name
+    return record is not None
 
 
 def draw_export_entry(self: Any, context: bpy.types.Context) -> None:

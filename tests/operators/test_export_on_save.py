@@ -153,16 +153,17 @@ def test_ten_saves_write_what_was_edited(saving, tmp_path, name, operator):
     saving.export_again()  # knows the file, although no data block has its digest
 
 
-def test_the_backup_keeps_the_content_before_the_first_save(saving, tmp_path):
+def test_only_content_that_no_export_wrote_is_kept(saving, tmp_path):
     path = imported(saving.bpy, tmp_path)
-    saving.bpy.ops.export_scene.unigine_mesh(filepath=str(path))
-    (tmp_path / "lamp.mesh.bak").unlink(missing_ok=True)
     first = path.read_bytes()
+    saving.edit()
+    saving.bpy.ops.export_scene.unigine_mesh(filepath=str(path))
     saving.save()
     for _number in range(3):
         saving.edit()
         saving.save()
     assert (tmp_path / "lamp.mesh.bak").read_bytes() == first != path.read_bytes()
+    assert not (tmp_path / "lamp.mesh.bak2").exists()
 
 
 def allowed_lamp(saving: Saving) -> Path:
@@ -499,7 +500,7 @@ def test_the_preferences_list_and_remove_what_is_allowed(saving):
     assert (allowed.blend, list(allowed.digests)) == (str(saving.folder / "lamp.blend"), [str(path)])
     saving.bpy.ops.preferences.meshferry_forbid_on_save(blend=allowed.blend, file=str(path))
     assert [*file_records.exports_of_all_files()] == []
-    assert [*(saving.folder / "settings").iterdir()] == []
+    assert [*(saving.folder / "settings").glob("*.json")] == []
     saving.is_agreed = False
     saving.edit()
     saving.save()
@@ -511,7 +512,7 @@ def test_a_damaged_list_allows_nothing(saving, digests):
     from meshferry.blender_data import file_records
 
     path = allowed_lamp(saving)
-    (place,) = (saving.folder / "settings").iterdir()
+    (place,) = (saving.folder / "settings").glob("*.json")
     place.write_text(f'{{"blend": "x", "stamp": [], "is_pending": true, "digests": {digests}}}' if digests else "")
     assert [*file_records.exports_of_all_files()] == []
     assert file_records.exports_of_blend(str(saving.folder / "lamp.blend")).digests == {}

@@ -108,8 +108,7 @@ def test_a_second_export_and_a_re_export_change_only_what_was_changed(street, tm
     assert street.ops.export_scene.meshferry_again() == {"FINISHED"}
     second = contents(tmp_path)
     changed = {name for name in second if second[name] != first.get(name)}
-    assert changed == {"street.node", "street.node.bak", ".street.node.written.json"}
-    assert second["street.node.bak"] == first["street.node"]
+    assert changed == {"street.node", ".street.node.written.json"}
     assert "2 files changed" in capfd.readouterr().out
     found = {node.name: node for node in WrittenScene(path).nodes()}
     assert found["Stone.001"].world[0, 3] == -5
@@ -141,10 +140,7 @@ def test_an_imported_scene_gets_its_changes_or_becomes_a_new_scene(street, tmp_p
     assert "Moved: " in capfd.readouterr().out
     new = path.read_text(encoding="utf-8")
     assert sum(a != b for a, b in zip(old.splitlines(), new.splitlines(), strict=True)) == 1
-    assert {name for name, digest in contents(tmp_path).items() if before.get(name) != digest} == {
-        "street.node",
-        "street.node.bak",
-    }
+    assert {name for name, digest in contents(tmp_path).items() if before.get(name) != digest} == {"street.node"}
     copy = tmp_path / "copy.node"
     assert export(street, copy, collection=collection.name) == {"FINISHED"}
     assert path.read_text(encoding="utf-8") == new

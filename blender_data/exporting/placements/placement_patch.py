@@ -13,20 +13,16 @@ import bpy
 
 from ....io_formats.api import load, scene_of
 from ....io_formats.core.errors import ExportError
-from ....io_formats.core.format import Format
+from ....io_formats.core.format import Format, OutputFile
 from ....io_formats.core.messages import Kind, Message, Report, Text, listed
 from ....io_formats.core.placement import NodeEdit, Patched, PlacedObject, Placement, PlacementPart, edit_texts
 from ....io_formats.core.scene import Scene
-from ....io_formats.disk.atomic_write import replace_file
 from ....io_formats.passes.placement_changes import node_edits
 from ....io_formats.projects import Projects
 from ... import file_records, import_marks
 from ...file_records import FileRecord, digest_of_content, written_digest
 from ...steps import Steps, without_bpy
 from .placement_objects import PlacedObjects
-
-BACKUP = ".bak"
-"""Suffix of the backup of a file, made before the first write since the .blend file was opened."""
 
 
 @dataclass
@@ -62,11 +58,13 @@ class PlannedPatch:
             report.note("scene-change", line.template, *line.values)
         return report.messages
 
-    def write(self, *, use_blend: bool = True) -> None:
+    def write(self, to: Path | None = None, *, use_blend: bool = True) -> None:
         """Replace the file, and store on the objects that the file contains their state.
 
         Parameters
         ----------
+        to:
+            Another path for the changed file. Later changes of the collection go there.
         use_blend:
             Whether data blocks may be changed. Otherwise nothing is stored on the objects.
 
@@ -76,44 +74,27 @@ class PlannedPatch:
             The file was changed meanwhile, or cannot be written; or the objects must store keys of added nodes, and
             data blocks may not be changed.
         """
-        if not self.edits:
+        path, collection = to or self.record.path, self.objects.collection
+        is_copy = path != self.record.path
+        if not (self.edits or is_copy):
             return
         if not use_blend and (self.patched.keys or self.gone):
             raise ExportError(
                 "Objects were added or removed: choose Re-export, which also stores this in the .blend file"
             )
-        path, collection = self.record.path, self.objects.collection
-        self._refuse(path)
-        if file_records.digest_of(path) != digest_of_content(self.data):
-            raise ExportError("The file was changed meanwhile; nothing was written")
-        session = file_records.session_files().setdefault(str(path), file_records.SessionFile())
-        if not session.has_backup:
-            replace_file(path.with_name(path.name + BACKUP), self.data, within=path.parent)
-            session.has_backup = True
-        replace_file(path, self.patched.data)
-        digest = digest_of_content(self.patched.data)
-        session.written[collection.meshferry.import_id] = session.digest = digest
-        if not use_blend:
-            return
-        file_records.write([collection], replace(self.record, digest=digest), is_confirmed=True)
-        self.objects.agree(self.patched.keys, self.gone)
-        collection.meshferry.unshown_nodes = json.dumps(sorted(self.unshown))
-
-    def write_copy(self, path: Path) -> None:
-        """Write the changed file to another path; the objects remain linked to their original file.
-
-        Raises
-        ------
-        ExportError
-            The file cannot be written, or must not be replaced.
-        """
-        self._refuse(path)
-        replace_file(path, self.patched.data)
-
-    def _refuse(self, path: Path) -> None:
         reason = self.refusal_of(path)
         if reason is not None:
             raise ExportError(reason)
+        if not is_copy and file_records.digest_of(path) != digest_of_content(self.data):
+            raise ExportError("The file was changed meanwhile; nothing was written")
+        file_records.write_files(path, [OutputFile(path.name, self.patched.data)])
+        session = file_records.session_files()[str(path)]
+        digest = session.written[collection.meshferry.import_id] = session.digest
+        if not use_blend:
+            return
+        file_records.write([collection], replace(self.record, path=path, digest=digest), is_confirmed=True)
+        self.objects.agree(self.patched.keys, self.gone)
+        collection.meshferry.unshown_nodes = json.dumps(sorted(self.unshown))
 
 
 def plan_patch(collection: bpy.types.Collection, projects: Projects) -> Steps[PlannedPatch]:

@@ -423,8 +423,8 @@ def _own_files(obj: bpy.types.Object) -> frozenset[str] | None:
     """Return the files to which a mesh from a source file was written; None for other meshes."""
     if not isinstance(obj.data, bpy.types.Mesh) or not obj.data.meshferry.source_file:
         return None
-    records = [file_records.read(owner) for owner in (obj, *obj.users_collection)]
-    return frozenset(str(record.path.absolute()) for record in records if record is not None)
+    records = [record for owner in (obj, *obj.users_collection) for record in file_records.records(owner)]
+    return frozenset(str(record.path.absolute()) for record in records)
 
 
 def transformed(mesh: Mesh, matrix: npt.NDArray[np.float64], *, turned: bool | None = None) -> Mesh:

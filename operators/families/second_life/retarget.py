@@ -10,6 +10,7 @@ from bpy.props import EnumProperty, StringProperty
 from bpy_extras.io_utils import ExportHelper, ImportHelper
 from mathutils import Matrix
 
+from ....blender_data import file_records
 from ....blender_data.armature_modifiers import MESHABLE, armature_of
 from ....blender_data.exporting.models.model_objects import ModelIndex
 from ....blender_data.importing import armatures
@@ -18,9 +19,9 @@ from ....blender_data.rigging import body_shapes, rig_copies
 from ....blender_data.rigging import bones as rigging_bones
 from ....blender_data.scene_state import update_worlds
 from ....io_formats.core.errors import MeshferryError
+from ....io_formats.core.format import OutputFile
 from ....io_formats.core.messages import Report, Text, counted
 from ....io_formats.core.scene import Skeleton
-from ....io_formats.disk.atomic_write import replace_file
 from ....io_formats.disk.special_files import read_bytes
 from ....io_formats.second_life.avatar import avatar_fit, other_rigs, skeletons
 from ....io_formats.second_life.avatar import joints as avatar_joints
@@ -209,7 +210,8 @@ class OBJECT_OT_second_life_bone_table_save(bpy.types.Operator, ExportHelper):
             table = table_of(chosen_rig(context))
             if table is None or not table.joints:
                 raise MeshferryError("No bone has a joint")
-            replace_file(Path(self.filepath), other_rigs.bone_table_text(table.joints).encode("utf-8"))
+            path, text = Path(self.filepath), other_rigs.bone_table_text(table.joints)
+            file_records.write_files(path, [OutputFile(path.name, text.encode("utf-8"))])
         return conclude(self, messages, (counted(len(table.joints), "bone") if table else "",), "Exported")
 
 

@@ -59,7 +59,7 @@ class ExportBlueprint(PatchesImported, ExportScene):
         elif self.is_chosen(own[0]):
             text = Text("Only the changes go into this file. Another name writes a copy with the changes")
         else:
-            text = Text("Writes a copy of {} with the changes", own[0].path)
+            text = Text("Writes a copy of {} with the changes; Re-export then writes the copy", own[0].path)
         draw_wrapped(self.layout.column(align=True), context, rpt_(text), "INFO")
 
     def steps(self, context: bpy.types.Context) -> Steps[set[str]]:

@@ -8,12 +8,12 @@ from typing import Any
 import bpy
 from bpy.props import BoolProperty, EnumProperty, StringProperty
 
+from ....blender_data import file_records
 from ....blender_data.steps import Steps, scaled
 from ....io_formats.api import EncodedFile
 from ....io_formats.core.errors import ExportError
 from ....io_formats.core.messages import Report, Text, counted, listed
 from ....io_formats.disk.file_names import cautious_key
-from ....io_formats.disk.file_sets import write_outputs
 from ....io_formats.timbermesh.model.format import TIMBERMESH
 from ...files.export_base import ExportScene, encode_steps, file_steps, refuse_existing
 from ...files.export_dialog import named_collection, suggested_file_name
@@ -114,10 +114,12 @@ class EXPORT_SCENE_OT_timbermesh_batch(LongWork, bpy.types.Operator):
         column = property_column(layout)
         column.prop(self, "parts")
         column.prop(self, "around")
-        names = [name for name, _part in self.named_parts(context, Messages())]
+        folder = self.folder() or Path()
+        parts = self.named_parts(context, Messages())
+        names = [self.target_path(folder, name, part).name for name, part in parts]
         body = section_body(layout, "TIMBERMESH_batch_files", iface_(counted(len(names), "File")))
         if body is not None:
-            draw_file_names(body, context, [self.target_name(name) for name in names])
+            draw_file_names(body, context, names)
             body.prop(self, "append_model_to_name")
             body.prop(self, "use_replace")
         draw_options(layout, self, OPTIONS, "TIMBERMESH_export")
@@ -127,7 +129,7 @@ class EXPORT_SCENE_OT_timbermesh_batch(LongWork, bpy.types.Operator):
 
         All files are encoded before the first is written, so that cancelling leaves no file behind.
         """
-        folder = Path(bpy.path.abspath(self.directory)) if self.directory else None
+        folder = self.folder()
         if folder is None or not folder.is_dir():
             text = Text("The folder does not exist: {}", self.directory) if self.directory else Text("No folder given")
             return refuse(self, text)
@@ -136,7 +138,7 @@ class EXPORT_SCENE_OT_timbermesh_batch(LongWork, bpy.types.Operator):
         ready: dict[Path, tuple[str, EncodedFile]] = {}
         planned: dict[Path, list[tuple[Any, str]]] = {}
         for number, (name, part) in enumerate(parts):
-            path = folder / self.target_name(name)
+            path = self.target_path(folder, name, part)
             with messages.attempt(str(path), name):
                 self.claim(path, ready)
                 start, end = number / len(parts), (number + 1) / len(parts)
@@ -147,7 +149,7 @@ class EXPORT_SCENE_OT_timbermesh_batch(LongWork, bpy.types.Operator):
         for path, (name, encoded) in ready.items():
             with messages.outcome(str(path), name):
                 existed = os.path.exists(path)
-                messages.warn(name, [*encoded.messages, *write_outputs(path, encoded.outputs)])
+                messages.warn(name, [*encoded.messages, *file_records.write_files(path, encoded.outputs)])
                 report = Report()
                 blueprints.use_models(planned[path], report)
                 messages.warn(name, report.messages)
@@ -197,9 +199,14 @@ class EXPORT_SCENE_OT_timbermesh_batch(LongWork, bpy.types.Operator):
         selected = [collection.name for collection in selected_collections(context)]
         return list(dict.fromkeys(named or selected or [context.collection.name]))
 
-    def target_name(self, name: str) -> str:
-        """Return the name of a collection's file."""
-        return suggested_file_name(name, TIMBERMESH, MODEL_SUFFIX if self.append_model_to_name else "")
+    def folder(self) -> Path | None:
+        """Return the folder to write to, or None if none is given."""
+        return Path(bpy.path.abspath(self.directory)) if self.directory else None
+
+    def target_path(self, folder: Path, name: str, part: Part) -> Path:
+        """Return the path of a part's file: for models of a blueprint, not that of a file that no export wrote."""
+        path = folder / suggested_file_name(name, TIMBERMESH, MODEL_SUFFIX if self.append_model_to_name else "")
+        return file_records.free_path(path, file_records.is_own) if part.is_placed else path
 
     def claim(self, path: Path, ready: Iterable[Path]) -> None:
         """Raise ExportError if a path must not be written.

@@ -19,6 +19,7 @@ from ...reports import inform, refuse, warn
 from ...selection import select_only
 from ...sidebar import actions_of, concerns, draw_actions, is_renamed
 from . import material_names
+from .blueprints import main_collection
 
 
 @sidebar_panel("TIMBERMESH_PT_sidebar", TIMBERMESH.label, lambda context: concerns(context, "timbermesh"), parent="")
@@ -111,7 +112,10 @@ def collection_panel(layout: Any, context: bpy.types.Context) -> None:
             column.prop(settings, "source_path")
     row = layout.row(align=True)
     button(row, "export_scene.timbermesh_check", text="Check", icon="CHECKMARK")
-    button(row, "export_scene.timbermesh", text="Export…", icon="EXPORT", collection=collection.name)
+    if main_collection(context) is not None:
+        button(row, "export_scene.timbermesh_batch", text="Export Model…", icon="EXPORT", parts="OBJECTS")
+    else:
+        button(row, "export_scene.timbermesh", text="Export…", icon="EXPORT", collection=collection.name)
     draw_findings(layout, context, TIMBERMESH, collection.name)
 
 

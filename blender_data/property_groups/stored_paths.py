@@ -1,0 +1,83 @@
+"""Paths in the properties of data blocks: absolute while a .blend file is open, relative to it in the saved file."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import bpy
+
+from ..file_records import absolute_path
+
+
+def register() -> None:
+    """Add the handlers."""
+    for handlers, handler in _handlers():
+        handlers.append(handler)
+
+
+def unregister() -> None:
+    """Remove the handlers."""
+    for handlers, handler in _handlers():
+        handlers.remove(handler)
+
+
+def _handlers() -> list[tuple[Any, Callable[..., None]]]:
+    known = bpy.app.handlers
+    after = [(handlers, make_absolute) for handlers in (known.load_post, known.save_post, known.save_post_fail)]
+    return [(known.save_pre, make_relative), *after]
+
+
+@bpy.app.handlers.persistent
+def make_relative(blend: str, *_others: Any) -> None:
+    """Store paths relative to the .blend file that is being saved, as far as they are on its drive."""
+    folder = os.path.dirname(blend)
+
+    def relative(path: str) -> str:
+        if not os.path.isabs(path) or path.startswith(("//", "\\\\")):
+            return path
+        try:
+            return "//" + os.path.relpath(path, folder).replace(os.sep, "/")
+        except ValueError:  # another drive
+            return path
+
+    if folder:
+        _change(relative)
+
+
+@bpy.app.handlers.persistent
+def make_absolute(blend: str, *_others: Any) -> None:
+    """Make the paths absolute again after the .blend file was saved or opened."""
+    folder = os.path.dirname(blend)
+    _change(lambda path: absolute_path(path, folder))
+
+
+def _change(change: Callable[[str], str]) -> None:
+    """Replace the stored paths of all data blocks of the open file by the results of a function."""
+    for group, name in _stored_paths():
+        before = getattr(group, name)
+        if name == "clip_files":
+            try:
+                after = json.dumps([change(path) for path in json.loads(before or "null")])
+            except (ValueError, TypeError, AttributeError, RecursionError):
+                continue  # not known, or damaged
+        else:
+            after = change(before)
+        if after != before:
+            setattr(group, name, after)
+
+
+def _stored_paths() -> Iterator[tuple[Any, str]]:
+    """Yield the properties with paths: each group and the name of the property."""
+    collections = [*bpy.data.collections, *(scene.collection for scene in bpy.data.scenes)]
+    for owner in (*bpy.data.objects, *collections):
+        if owner.library is None:
+            for stored in (owner.meshferry.file, *owner.meshferry.exports):
+                if stored.path:
+                    yield stored, "path"
+                    yield stored, "clip_files"
+    for source in (*collections, *bpy.data.actions):
+        if source.library is None and source.meshferry.source_path:
+            yield source.meshferry, "source_path"
