@@ -22,7 +22,10 @@ VERSIONS = [version for version in WRITTEN_VERSIONS if version != SOUP_VERSION]
 STATIC = ("ms15",)
 Array = np.ndarray[Any, Any]
 
-pytestmark = pytest.mark.parametrize("name", NAMES)
+LARGE = re.compile("289bones|int32|robot|agent|material_ball|arms|switch")
+pytestmark = pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (LARGE.search(name) is not None)) for name in NAMES]
+)
 
 
 def load(samples: Path, name: str) -> doc.MeshFile:
