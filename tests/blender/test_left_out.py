@@ -30,7 +30,7 @@ def named(target: str, **options: Any) -> dict[str, str]:
     source = object_selection.Source("COLLECTION", model_collection())
     chosen = ExportOptions.of(resolve(EXPORT_OPTIONS, options))
     scene = exporter.export_scene(ExportRequest(bpy.context, source, chosen, "Model", by_name(target).capabilities))
-    about = (LOST, RIG, CHOSEN, "instanced-metaballs")
+    about = (LOST, RIG, CHOSEN, "instanced-metaballs", "moving-instances", "merged-animation")
     return {message.code: str(message) for message in scene.warnings if message.code in about}
 
 
@@ -110,7 +110,7 @@ def test_what_moves_is_named_where_the_file_does_not_hold_it(make: Callable[[], 
     obj = make()
     is_rigged = make.__name__ in {"_armature_modifier", "_armature_parent", "_armature_parent_alone"}
     for target in FORMATS:
-        found = named(target)
+        found = {code: text for code, text in named(target).items() if code != "moving-instances"}
         bones = {} if target == "unigine_mesh" else {RIG: ""} if target != "mesh_serializer" else {LOST: ""}
         if target == "timbermesh":
             assert not found
@@ -206,6 +206,19 @@ STILL = [
 def test_what_stands_still_is_not_named(make: Callable[[], Any]) -> None:
     make()
     assert [named(target) for target in FORMATS] == [{}] * len(FORMATS)
+
+
+def test_instances_on_vertices_that_turn_are_named() -> None:
+    _child_on_vertices()
+    assert [set(named(target)) for target in ("timbermesh", "unigine_mesh")] == [{"moving-instances"}, {LOST}]
+
+
+@pytest.mark.parametrize(("end", "expected"), [(0, set()), (4, {"merged-animation"})])
+def test_merged_objects_are_named_if_they_move(end: float, expected: set[str]) -> None:
+    """Blender's importers add constant keys."""
+    tetra("#Other")
+    key(tetra("Thing"), "location", {1: (0, 0, 0), 5: (end, 0, 0)})
+    assert set(named("timbermesh")) == expected
 
 
 @pytest.mark.parametrize(("kind", "expected"), [("NODE", {CHOSEN}), ("VERTEX", {CHOSEN}), ("AUTO", set())])
