@@ -89,6 +89,8 @@ def _of_object(obj: bpy.types.Object, found: Dependencies) -> Iterator[bpy.types
             found.moves_by_itself |= modifier.type in _SELF_MOVING
     if obj.instance_type == "COLLECTION" and obj.instance_collection is not None:
         yield from obj.instance_collection.all_objects
+    elif obj.instance_type in {"VERTS", "FACES"}:
+        yield from obj.children
     found.moves_by_itself |= obj.rigid_body is not None and obj.rigid_body.type == "ACTIVE"
 
 

@@ -12,6 +12,7 @@ from ...io_formats.core.scene import Node, Scene
 from .. import import_marks, scene_state
 from ..animated_blocks import Dependencies, dependencies
 from ..animation.clip_sources import ClipSource, find_clips, played
+from ..animation.pose_curves import moves_object
 from ..animation.scene_time import SceneTime
 from ..export_options import ExportOptions, ExportRequest
 from ..steps import Step, Steps, finish, scaled
@@ -95,13 +96,13 @@ class NodeTreeExport(SceneExport):
             text = "empties whose names do not begin with # are left out where objects are merged"
             self.report.loss("unmarked-empties", text, **_unmarked(dropped))
 
-    def report_merged_animations(self) -> None:
-        """Report animated objects that are merged into the node of another object."""
+    def report_merged_animations(self, clips: list[ClipSource]) -> None:
+        """Report objects that clips move and that are merged into the node of another object."""
         moved = [
             part.name
             for node in self.nodes
             for part in [*node.parts, *node.instancers]
-            if part is not node.obj and is_keyed(part)
+            if part is not node.obj and any(moves_object(part, clip) for clip in clips)
         ]
         if moved:
             number = Text("an animated object") if len(moved) == 1 else Text("animated objects")
@@ -142,7 +143,7 @@ class NodeTreeExport(SceneExport):
         deforming: set[bpy.types.Object] = set()
         if clips:
             self.report_ranges(clips)
-            self.report_merged_animations()
+            self.report_merged_animations(clips)
             if self.capabilities.vertex_clips and self.options.animation_kind != "NODE":
                 searching = deforming_objects(self.context.scene, clips, found.animated)
                 deforming = yield from scaled(searching, 0.0, 0.05)

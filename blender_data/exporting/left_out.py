@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from enum import Enum
 from types import FunctionType
 from typing import Any
@@ -13,7 +13,7 @@ import bpy
 from ...io_formats.core.capabilities import Capabilities
 from ...io_formats.core.messages import Report, Text, listed
 from ..animated_blocks import action_curves, action_holders, dependencies, influences
-from ..animation.pose_curves import varies
+from ..animation.pose_curves import rotation_channel, varies
 from ..armature_modifiers import MESHABLE, armature_of
 from ..export_options import ExportOptions
 from .object_selection import shown_by
@@ -29,6 +29,8 @@ _TRANSFORMS = ("location", "rotation", "scale", "delta_")
 """Beginnings of the data paths of an object's transform."""
 _OF_TIME = re.compile(r"frame|depsgraph|bpy|noise|time")
 """Matches names in expressions of drivers whose value changes with time."""
+_COMPUTED = re.compile(r"(^|\.)(matrix|head|tail|center|vector|[xyz]_axis|length|dimensions|bound_box)")
+"""Matches data paths that drivers may read and no f-curve of that path sets."""
 _NOT_OF_KIND = {"AUTO": (), "NODE": (Movement.SHAPE, Movement.BONES), "VERTEX": (Movement.TRANSFORM,)}
 """Movement that is left out, by the value of the option ``animation_kind``."""
 _ALONG_PATH = "eval_time"
@@ -42,8 +44,8 @@ class Movements:
 
     def __init__(self) -> None:
         self._changing: dict[bpy.types.ID, bool] = {}
+        self._paths: dict[bpy.types.ID, set[str]] = {}
         self._of: dict[bpy.types.Object, set[Movement]] = {}
-        self._played: dict[bpy.types.ID, set[str]] = {}
 
     def of(self, obj: bpy.types.Object) -> set[Movement]:
         """Return how an object moves, including its armature and the objects that it shows as instances."""
@@ -71,21 +73,29 @@ class Movements:
             self._changing[block] = found.moves_by_itself or any(map(_played_paths, found.animated))
         return block is not None and self._changing[block]
 
-    def paths(self, block: bpy.types.ID) -> Iterator[str]:
-        """Yield the data paths of a block that its animation changes."""
-        played = self._played.get(block)
-        if played is None:
-            played = self._played[block] = _played_paths(block)
-        yield from played
-        for curve in block.animation_data.drivers if block.animation_data is not None else ():
-            for target in _targets(curve.driver):
-                if target.data_path in played if target.id == block else self.changes(target.id):
-                    yield curve.data_path
+    def paths(self, block: bpy.types.ID) -> set[str]:
+        """Return the data paths of a block that its animation changes."""
+        if block not in self._paths:
+            self._paths[block] = _played_paths(block)  # also for drivers that depend on each other
+            for curve in block.animation_data.drivers if block.animation_data is not None else ():
+                if any(self._drives(*target) for target in _targets(curve.driver)):
+                    self._paths[block].add(curve.data_path)
+        return self._paths[block]
+
+    def _drives(self, kind: str, target: bpy.types.DriverTarget) -> bool:
+        """Return whether the value that a driver reads, as a variable of this type, changes with time."""
+        if target.id is None or kind != "SINGLE_PROP" or _COMPUTED.search(target.data_path):
+            return self.changes(target.id)
+        return any(target.data_path.startswith(path) for path in self.paths(target.id))
 
     def moves_alone(self, obj: bpy.types.Object) -> bool:
         """Return whether the transform of an object changes by its own animation, constraints or physics."""
         is_simulated = obj.rigid_body is not None and obj.rigid_body.type == "ACTIVE"
-        is_animated = any(path.startswith((*_TRANSFORMS, "constraints[")) for path in self.paths(obj))
+        rotation = rotation_channel(obj.rotation_mode)
+        is_animated = any(
+            path.startswith((*_TRANSFORMS, "constraints[")) and ("rotation_" not in path or rotation in path)
+            for path in self.paths(obj)
+        )
         return is_simulated or is_animated or self._is_constrained(obj, obj)
 
     def _follows(self, obj: bpy.types.Object) -> bool:
@@ -114,11 +124,21 @@ class Movements:
         if obj.type not in MESHABLE:
             return False
         keys, lattice = getattr(obj.data, "shape_keys", None), obj.parent if obj.parent_type == "LATTICE" else None
-        if any(path != _ALONG_PATH for path in self.paths(obj.data)) or self.changes(keys) or self.changes(lattice):
+        if any(path != _ALONG_PATH for path in self.paths(obj.data)) or self.changes(lattice):
+            return True
+        if keys is not None and self.paths(keys):
+            return True
+        if any(self._is_animated(modifier, obj) for modifier in obj.modifiers):
             return True
         shown = [modifier for modifier in obj.modifiers if modifier.show_viewport and modifier.type != "ARMATURE"]
-        has_paths = bool(shown) and any(path.startswith('modifiers["') for path in self.paths(obj))
-        return has_paths or any(self._acts(modifier, obj) for modifier in shown)
+        return any(self._acts(modifier, obj) for modifier in shown)
+
+    def _is_animated(self, modifier: bpy.types.Modifier, obj: bpy.types.Object) -> bool:
+        """Return whether animation changes settings of a modifier that have an effect in viewports."""
+        start = f'modifiers["{bpy.utils.escape_identifier(modifier.name)}"]'
+        found = {path.removeprefix(start) for path in self.paths(obj) if path.startswith(start)}
+        hides = ".show_viewport" in found
+        return hides or (modifier.show_viewport and any(not path.startswith(".show_") for path in found))
 
     def _acts(self, owner: Any, obj: bpy.types.Object) -> bool:
         """Return whether a modifier or constraint of an object changes something with time."""
@@ -131,13 +151,26 @@ def _played_paths(block: bpy.types.ID) -> set[str]:
     data = block.animation_data
     if data is None:
         return set()
-    is_off = [strip for track in data.nla_tracks for strip in track.strips if track.mute or not data.use_nla]
-    curves = [curve for curve in data.drivers if curve.driver.is_valid and _is_of_time(curve.driver)]
+    has_solo = any(track.is_solo for track in data.nla_tracks)
+    tracks = [track for track in data.nla_tracks if data.use_nla and (track.is_solo if has_solo else not track.mute)]
+    playing = [strip for track in tracks for strip in track.strips if not strip.mute]
+    for strip in playing:
+        playing += [inner for inner in strip.strips if not inner.mute]  # the loop reaches these, too
+    found = {c.data_path for c in data.drivers if c.driver.is_valid and not c.mute and _is_of_time(c.driver)}
     for holder in action_holders(block):
-        if holder not in is_off and not getattr(holder, "mute", False):
-            keyed = action_curves(holder.action, holder.action_slot)
-            curves += [curve for curve in keyed if len(curve.modifiers) or varies(curve)]
-    return {curve.data_path for curve in curves if not curve.mute}
+        is_strip = holder != data
+        if not is_strip or holder in playing:
+            fades = is_strip and holder.use_animated_influence
+            for curve in action_curves(holder.action, holder.action_slot):
+                path = curve.data_path  # reading keys takes long: one component is enough
+                if path not in found and not curve.mute and (fades or varies(curve) or _is_generated(curve)):
+                    found.add(path)
+    return found
+
+
+def _is_generated(curve: bpy.types.FCurve) -> bool:
+    """Return whether modifiers of an f-curve make other values than its keys; cycles of equal keys do not."""
+    return any(not modifier.mute and modifier.type != "CYCLES" for modifier in curve.modifiers)
 
 
 def _is_of_time(driver: bpy.types.Driver) -> bool:
@@ -145,11 +178,12 @@ def _is_of_time(driver: bpy.types.Driver) -> bool:
     own, text = bpy.app.driver_namespace, driver.expression if driver.type == "SCRIPTED" else ""
     used = set(re.findall(r"[^\W\d]\w*", text)) - {variable.name for variable in driver.variables}
     is_of_time = any(_OF_TIME.search(name) or isinstance(own.get(name), FunctionType) for name in used)
-    return is_of_time or any(target.data_path.startswith(_FRAME) for target in _targets(driver))
+    return is_of_time or any(target.data_path.startswith(_FRAME) for _kind, target in _targets(driver))
 
 
-def _targets(driver: bpy.types.Driver) -> list[bpy.types.DriverTarget]:
-    return [target for variable in driver.variables for target in variable.targets]
+def _targets(driver: bpy.types.Driver) -> list[tuple[str, bpy.types.DriverTarget]]:
+    """Return what a driver reads, each with the type of its variable."""
+    return [(variable.type, target) for variable in driver.variables for target in variable.targets]
 
 
 def report_left_out(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from helpers_export import add, armature, bpy, drive, grid, key, model_collection, push_down, tetra
+from helpers_export import add, armature, bpy, curves, drive, grid, key, model_collection, push_down, tetra
 from test_export_animation import DEFORMING, MOVING
 
 pytestmark = pytest.mark.needs_bpy
@@ -30,7 +30,7 @@ def named(target: str, **options: Any) -> dict[str, str]:
     source = object_selection.Source("COLLECTION", model_collection())
     chosen = ExportOptions.of(resolve(EXPORT_OPTIONS, options))
     scene = exporter.export_scene(ExportRequest(bpy.context, source, chosen, "Model", by_name(target).capabilities))
-    about = (LOST, RIG, CHOSEN, "instanced-metaballs")
+    about = (LOST, RIG, CHOSEN, "instanced-metaballs", "moving-instances", "merged-animation")
     return {message.code: str(message) for message in scene.warnings if message.code in about}
 
 
@@ -73,8 +73,35 @@ def _influence() -> Any:
     return obj
 
 
+def _modifier_shown_later() -> Any:
+    obj = grid("#Thing")
+    modifier = obj.modifiers.new("Displace", "DISPLACE")
+    key(modifier, "show_viewport", {4: True, 1: False})
+    return obj
+
+
+def _fading_strip() -> Any:
+    """A strip of equal keys whose influence is animated."""
+    obj = tetra("#Thing")
+    key(obj, "location", {1: (3, 0, 0), 5: (3, 0, 0)})
+    strip = push_down(obj, "Held")
+    strip.use_animated_influence = True
+    for frame in (1, 5):
+        strip.influence = frame / 5
+        strip.keyframe_insert("influence", frame=frame)
+    return obj
+
+
+def _child_on_vertices() -> Any:
+    obj = tetra("#Thing", instance_type="VERTS")
+    child = tetra("Child", bpy.context.scene.collection, parent=obj)
+    key(child, "rotation_euler", {1: (0, 0, 0), 5: (1, 0, 0)})
+    return obj
+
+
 SIMULATED = [
     _rigid_body, *map(_simulated, ("CLOTH", "SOFT_BODY")), _hook_of_a_driver, _instance, _influence,
+    _modifier_shown_later, _fading_strip,
 ]  # fmt: skip
 
 
@@ -83,7 +110,7 @@ def test_what_moves_is_named_where_the_file_does_not_hold_it(make: Callable[[], 
     obj = make()
     is_rigged = make.__name__ in {"_armature_modifier", "_armature_parent", "_armature_parent_alone"}
     for target in FORMATS:
-        found = named(target)
+        found = {code: text for code, text in named(target).items() if code != "moving-instances"}
         bones = {} if target == "unigine_mesh" else {RIG: ""} if target != "mesh_serializer" else {LOST: ""}
         if target == "timbermesh":
             assert not found
@@ -128,6 +155,38 @@ def _modified() -> Any:
     return obj
 
 
+def _driven_by_still_parts_of_moving_ones() -> Any:
+    """A driver and a shape key that read still properties of an object and an armature, which move otherwise."""
+    obj, rig = tetra("#Thing"), armature(collection=bpy.context.scene.collection)
+    moving = add("Moving", None, bpy.context.scene.collection)
+    rig["smile"] = 0.5
+    key(rig.pose.bones[0], "location", {1: (0, 0, 0), 5: (1, 0, 0)})
+    key(moving, "location", {1: (0, 0, 0), 5: (1, 0, 0)})
+    for owner, path, source, read in (
+        (obj, "delta_scale", moving, "scale.x"),
+        (obj.shape_key_add(name="Basis") and obj.shape_key_add(name="Wide"), "value", rig, '["smile"]'),
+    ):
+        curve = owner.driver_add(path, *([2] if owner == obj else []))
+        curve.driver.type = "SUM"
+        target = curve.driver.variables.new().targets[0]
+        target.id, target.data_path = source, read
+    return obj
+
+
+def _without_effect() -> Any:
+    """Keys of a rotation that is not used, cycles of equal keys, and an object whose only playing strips are others."""
+    obj, other = tetra("#Thing", rotation_mode="QUATERNION"), tetra("#Other")
+    key(obj, "rotation_euler", {1: (0, 0, 0), 5: (1, 0, 0)})
+    key(obj, "scale", {1: (2, 1, 1), 5: (2, 1, 1)})
+    for curve in curves(obj.animation_data.action):
+        if curve.data_path == "scale":
+            curve.modifiers.new("CYCLES")
+    key(other, "location", {1: (0, 0, 0), 5: (1, 0, 0)})
+    push_down(other, "Strip")
+    other.animation_data.nla_tracks.new().is_solo = True
+    return obj
+
+
 def _at_rest() -> Any:
     rig = armature(collection=bpy.context.scene.collection)
     rig.pose.bones[0].constraints.new("IK").target = add("Goal", None, bpy.context.scene.collection)
@@ -137,10 +196,29 @@ def _at_rest() -> Any:
     return obj
 
 
-@pytest.mark.parametrize("make", [_driven_by_a_setting, _constrained_to_a_still_one, _muted, _modified, _at_rest])
+STILL = [
+    _driven_by_a_setting, _constrained_to_a_still_one, _muted, _modified, _at_rest,
+    _driven_by_still_parts_of_moving_ones, _without_effect,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("make", STILL)
 def test_what_stands_still_is_not_named(make: Callable[[], Any]) -> None:
     make()
     assert [named(target) for target in FORMATS] == [{}] * len(FORMATS)
+
+
+def test_instances_on_vertices_that_turn_are_named() -> None:
+    _child_on_vertices()
+    assert [set(named(target)) for target in ("timbermesh", "unigine_mesh")] == [{"moving-instances"}, {LOST}]
+
+
+@pytest.mark.parametrize(("end", "expected"), [(0, set()), (4, {"merged-animation"})])
+def test_merged_objects_are_named_if_they_move(end: float, expected: set[str]) -> None:
+    """Blender's importers add constant keys."""
+    tetra("#Other")
+    key(tetra("Thing"), "location", {1: (0, 0, 0), 5: (end, 0, 0)})
+    assert set(named("timbermesh")) == expected
 
 
 @pytest.mark.parametrize(("kind", "expected"), [("NODE", {CHOSEN}), ("VERTEX", {CHOSEN}), ("AUTO", set())])
