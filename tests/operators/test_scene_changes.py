@@ -211,6 +211,37 @@ def test_animated_and_edited_objects_are_named(path: Path, clean_blender: Any) -
     assert path.read_bytes() == old
 
 
+WITHOUT_IDS = """<?xml version="1.0" encoding="utf-8"?>
+<nodes version="2.19.0.3">
+<node type="NodeDummy" id="16" name="last"><transform>1 0 0 0 0 1 0 0 0 0 1 0 9 0 0 1</transform></node>
+<node type="NodeDummy" id="11" name="base"><transform>1 0 0 0 0 1 0 0 0 0 1 0 1 0 0 1</transform>
+<node type="PhysicalForce" name="force"><node type="NodeDummy" id="13" name="below"/></node></node>
+</nodes>
+"""
+
+
+@pytest.mark.parametrize(
+    ("removed", "warning"),
+    [
+        ("last", ""),
+        ("force", "1 node without an id in the file, renamed or removed here, which is not written: 'force'"),
+        ("below", "1 node without an id in the file, renamed or removed here, which is not written: 'below'"),
+        ("base", "2 nodes without an id removed from the file with the node above: 'force', 'below'"),
+    ],
+)
+def test_edits_of_nodes_without_ids_are_named(tmp_path: Path, clean_blender: Any, removed: str, warning: str) -> None:
+    path = tmp_path / "force.node"
+    path.write_text(WITHOUT_IDS)
+    imported(clean_blender, path)
+    clean_blender.data.objects.remove(clean_blender.data.objects[removed])
+    report = export(clean_blender, "last" if removed != "last" else "base")
+    assert warning in report and ("without an id" in report) == bool(warning)
+    assert (f'name="{removed}"' in path.read_text()) == (removed in ("force", "below"))
+    if removed == "last":
+        clean_blender.data.objects["force"].name = "other"
+        assert "renamed or removed here, which is not written: 'force'" in export(clean_blender, "base")
+
+
 def test_guard_refuses_files_that_changed(path: Path, clean_blender: Any) -> None:
     bpy, old = clean_blender, path.read_bytes()
     first = bpy.data.objects["bench"]

@@ -401,6 +401,7 @@ class PlacedObjects:
         moved = [obj.name for obj in parts if obj.type != "ARMATURE" and import_marks.is_moved(obj)]
         text = "{} not written, being a part of a node or without an id in the file: {}"
         self.report.loss_of("part-not-written", text, moved, most=_MOST_NAMES)
+        self._report_keyless(Counter(map(blender_data_names.name_in_file, parts)))
         below = Counter(obj.parent.meshferry.node_key for obj in parts if obj.parent in self._index)
         wrong = [
             node.name
@@ -409,6 +410,24 @@ class PlacedObjects:
         ]
         text = "{} with instances that were added or removed, which is not written: {}"
         self.report.loss_of("part-not-written", text, wrong, "cluster", most=_MOST_NAMES)
+
+    def _report_keyless(self, shown: Counter[str]) -> None:
+        """Report nodes without ids that were renamed or removed, or that a removed node takes along."""
+        present = {obj.meshferry.node_key for obj in self.objects}
+        names: Counter[str] = Counter()
+        lost: list[str] = []
+        for node in self.part.nodes:
+            if node.kind and not node.key and not node.owner:
+                names[node.name] += 1
+                above = node
+                while not above.key and above.parent >= 0:
+                    above = self.part.nodes[above.parent]
+                if above.key and above.key not in present and names[node.name] <= shown[node.name]:
+                    lost.append(node.name)
+        text = "{} without an id in the file, renamed or removed here, which is not written: {}"
+        self.report.loss_of("part-not-written", text, list((names - shown).elements()), "node", most=_MOST_NAMES)
+        text = "{} without an id removed from the file with the node above: {}"
+        self.report.loss_of("part-not-written", text, lost, "node", most=_MOST_NAMES)
 
     def _report_kept(self) -> None:
         """Report objects whose transforms are not written, since they are animated, constrained or on a bone."""

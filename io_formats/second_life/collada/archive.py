@@ -32,5 +32,5 @@ def unpacked(data: bytes, limit: int | None = None) -> bytes:
 
 
 def _is_collada(path: str) -> bool:
-    """Return whether an entry is a Collada file; for each, macOS adds one with attributes, whose name starts with ._"""
+    """Return whether an entry is a Collada file; macOS adds a file ``._x.dae`` with the attributes of each."""
     return path.lower().endswith(".dae") and not path.rpartition("/")[2].startswith("._")

@@ -74,7 +74,7 @@ class JointIndex:
         return below.get(near, next(iter(below.values()), self.find(node_id)))
 
     def joints_below(self, number: int) -> set[int]:
-        """Return the topmost joints below a node that is no joint and has none above it.
+        """Return the topmost joints below a node that is neither a joint nor below one.
 
         Raises
         ------
