@@ -109,13 +109,13 @@ def test_options_are_asked_for_where_there_is_a_model(clean_blender: Any, tmp_pa
     for name in ("crate.bin", "crate.mesh"):
         _write(tmp_path / name)
 
-    def drop(*names: str) -> tuple[str, set[str]]:
+    def drop(*names: str, is_set: bool = True) -> tuple[str, set[str]]:
         paths = [str(tmp_path / name) for name in names]
         asked = SimpleNamespace(
             paths=lambda: paths,
             invoke_popup=lambda _context: "asked",
             execute=lambda _context: "executed",
-            properties=SimpleNamespace(is_property_set=lambda _name: bool(names)),
+            properties=SimpleNamespace(is_property_set=lambda _name: is_set and bool(names)),
             options_for=lambda known: operator.options_for(operator, known),
             shown_options=(),
             file_formats="",
@@ -127,6 +127,7 @@ def test_options_are_asked_for_where_there_is_a_model(clean_blender: Any, tmp_pa
     own = {"axes", "normals", "use_weld"}
     assert drop()[0] == "asked", "File > Import gives no file"
     assert drop("buffer.bin")[0] == "executed"
+    assert drop("buffer.bin", is_set=False)[0] == "asked", "the path of the last import, which Blender proposes"
     assert drop("crate.bin") == drop("buffer.bin", "crate.bin") == drop("crate.mesh") == ("asked", own)
 
 
