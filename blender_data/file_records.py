@@ -263,7 +263,8 @@ def write_files(path: Path, outputs: Sequence[OutputFile]) -> list[Message]:
         messages = write_outputs(path, outputs)
     except ExportError:
         for copy in copies:
-            remove_file(copy)
+            with contextlib.suppress(OSError):
+                remove_file(copy)
         raise
     keys = []
     for place, output in files:
