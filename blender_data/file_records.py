@@ -257,14 +257,19 @@ def write_files(path: Path, outputs: Sequence[OutputFile]) -> list[Message]:
         A file cannot be written; the old files are unchanged.
     """
     files = [*companions_of(path, outputs), (path, outputs[-1])]
-    changed = {place for place, output in files if not place.exists() or would_change(place, output)}
-    copies = [copy for place in (*changed, *obsolete_files(path, outputs)[0]) if (copy := _keep(place)) is not None]
+    changed = {place for place, output in files if not os.path.exists(place) or would_change(place, output)}
+    copies: list[Path] = []
     try:
+        for place in (*changed, *obsolete_files(path, outputs)[0]):
+            copies += _keep(place)
         messages = write_outputs(path, outputs)
-    except ExportError:
+    except (OSError, ValueError) as problem:
         for copy in copies:
-            remove_file(copy)
-        raise
+            with contextlib.suppress(OSError):
+                remove_file(copy)
+        if isinstance(problem, ExportError):
+            raise
+        raise ExportError(why_not_written(path, problem), file=path) from None
     keys = []
     for place, output in files:
         entry = session_files().setdefault(str(place), SessionFile())
@@ -291,36 +296,35 @@ def free_path(path: Path, may_replace: Callable[[Path], bool]) -> Path:
     """Return a path, with a number in its name if a file has it that may not be replaced."""
     start, dot, rest = path.name.partition(".")
     number, free = 1, path
-    while free.exists() and not may_replace(free):
+    while os.path.exists(free) and not may_replace(free):
         number += 1
         free = path.with_name(f"{start}_{number}{dot}{rest}")
     return free
 
 
-def _keep(path: Path) -> Path | None:
+def _keep(path: Path) -> list[Path]:
     """Copy a file to ``.bak`` unless an export wrote its content; to ``.bak2`` and so on if that has other content.
 
-    Return the copy, or None if there is none or it existed before.
+    Return the copy if it is new.
 
     Raises
     ------
     ExportError
         The copy cannot be written.
+    OSError
+        The file cannot be read.
     """
-    if not path.is_file() or is_own(path):
-        return None
-    try:
-        content, number = path.read_bytes(), 1
-    except OSError as problem:
-        raise ExportError(why_not_written(path, problem), file=path) from None
+    if not os.path.isfile(path) or is_own(path):
+        return []
+    content, number = path.read_bytes(), 1
     copy = path.with_name(path.name + BACKUP)
     while copy.exists() and digest_of(copy) != digest_of_content(content):
         number += 1
         copy = path.with_name(f"{path.name}{BACKUP}{number}")
     if copy.exists():
-        return None
+        return []
     replace_file(copy, content, within=path.parent)
-    return copy
+    return [copy]
 
 
 def _written_key(path: Path, digest: str) -> str:

@@ -19,7 +19,9 @@ from . import data_updates
 from .data_updates import replace_mesh
 from .matching import Pairs, copies
 
-_OF_USER = frozenset(("file", "source_name", "given_name", "physics_shape", "usage", "bone_palettes", "binding"))
+_OF_USER = frozenset(
+    ("file", "exports", "source_name", "given_name", "physics_shape", "usage", "bone_palettes", "binding")
+)
 """Properties of an object that do not come from its file, so that a reload does not change them."""
 
 _PARTS = ("medium_level", "low_level", "lowest_level", "physics_object")

@@ -58,6 +58,8 @@ def test_an_export_in_another_format_leaves_the_target(clean_blender, lamp, scop
     written = other.read_bytes()
     assert bpy.ops.export_scene.meshferry_again() == {"FINISHED"}
     assert lamp.read_bytes() != old and other.read_bytes() == written
+    assert bpy.ops.import_scene.meshferry_reload() == {"FINISHED"}
+    assert offered(bpy) == {"": "lamp.mesh", "timbermesh": "other.timbermesh"}
     with pytest.raises(RuntimeError, match="was not exported as 'mesh_serializer'"):
         bpy.ops.export_scene.meshferry_again(file_format="mesh_serializer")
 
