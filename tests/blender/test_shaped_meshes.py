@@ -169,6 +169,7 @@ def values_of(samples: Path, name: str, entry: dict[str, Any]) -> dict[int, floa
 
 
 @pytest.mark.slow
+@pytest.mark.any_version
 def test_joints_of_every_stated_shape(samples: Path) -> None:
     avatar, seen, shapes = avatar_added(), 0, stated(samples)
     for name, entry in shapes.items():

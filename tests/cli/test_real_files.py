@@ -1,6 +1,6 @@
 """Real files of the families through the shell, into .blend files and back as they were, judged by the oracles.
 
-Processes of their own, as users start them; few, since each starts Blender.
+The smallest family in processes of their own, as users start them.
 """
 
 from __future__ import annotations
@@ -91,22 +91,25 @@ FAMILIES = {
 @pytest.mark.parametrize(
     "key",
     [
-        "mesh_serializer",
+        pytest.param("mesh_serializer", marks=pytest.mark.slow),
         # tests/blender/test_faithful.py goes through the same files in each version.
         *(pytest.param(key, marks=[pytest.mark.slow, pytest.mark.any_version]) for key in ("unigine", "second_life")),
     ],
 )
-def test_every_real_file_comes_back_through_the_shell(key: str, run_script: Any, samples: Path, tmp_path: Path) -> None:
+def test_every_real_file_comes_back_through_the_shell(
+    key: str, meshferry: Any, run_script: Any, samples: Path, tmp_path: Path
+) -> None:
+    run = run_script if key == "mesh_serializer" else meshferry
     family = FAMILIES[key]
     source, back = samples / family.folder, tmp_path / "back"
     if not source.is_dir():
         pytest.skip(f"{source} is absent")
-    done = run_script("--", "convert", "--json", source, "--to", "blend", "-o", tmp_path / "blends")
+    done = run("convert", "--json", source, "--to", "blend", "-o", tmp_path / "blends")
     assert done.status == 0, done.err
     names = sorted(path.relative_to(source) for path in source.rglob("*") if path.suffix in family.suffixes)
     assert len(names) == family.count
     for inputs, options in family.exports(tmp_path / "blends"):
-        done = run_script("--", "convert", "--json", *inputs, *options, "-o", back)
+        done = run("convert", "--json", *inputs, *options, "-o", back)
         assert done.status == 0, done.err
     expected = {name: back / name.with_suffix(family.extension or name.suffix) for name in names}
     bundled = {path for path in back.rglob("*.*.*") if key == "second_life"}

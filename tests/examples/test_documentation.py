@@ -13,6 +13,8 @@ from generated_tables import ROOT, TABLES, with_table
 from meshferry.cli.main import COMMANDS
 from translation_template import literals
 
+pytestmark = pytest.mark.any_version
+
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 FLOORS = ("blender_data", "cli", "io_formats", "operators")
 MOST_PICTURE_BYTES = 300_000
@@ -39,6 +41,7 @@ def test_generated_tables_are_fresh(page: str, name: str) -> None:
     assert text == fresh, "run tests/examples/generated_tables.py"
 
 
+@pytest.mark.slow
 def test_the_page_of_messages_lists_each_code_once() -> None:
     spec = importlib.util.spec_from_file_location("messages_page", ROOT / "scripts" / "messages_page.py")
     assert spec is not None and spec.loader is not None
@@ -102,6 +105,7 @@ def test_nothing_of_one_machine(page: Path) -> None:
     assert max(map(len, prose)) <= 120
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("guide", "least"),
     [

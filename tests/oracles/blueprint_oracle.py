@@ -4,37 +4,21 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from typing import Any
 
 Matrix = list[list[float]]
 
 
+TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|[^"/\s,{}\[\]]+|\S', re.DOTALL)
+
+
 def read(data: bytes) -> Any:
     """Return the content of a blueprint: comments and trailing commas are removed, the rest is strict JSON."""
-    text = data.decode("utf-8-sig")
-    kept: list[str] = []
-    at = 0
-    while at < len(text):
-        if text[at] == '"':
-            end = at + 1
-            while text[end] != '"':
-                end += 2 if text[end] == "\\" else 1
-            kept.append(text[at : end + 1])
-            at = end + 1
-        elif text.startswith("//", at):
-            at = (text.find("\n", at) + len(text) + 1) % (len(text) + 1)
-        elif text.startswith("/*", at):
-            at = text.index("*/", at) + 2
-        else:
-            if text[at] in "}]":
-                while kept and not kept[-1].strip():
-                    kept.pop()
-                if kept and kept[-1] == ",":
-                    kept.pop()
-            kept.append(text[at])
-            at += 1
-    return json.loads("".join(kept))
+    tokens = [token for token in TOKEN.findall(data.decode("utf-8-sig")) if token[:2] not in ("//", "/*")]
+    pairs = zip(tokens, [*tokens[1:], ""], strict=True)
+    return json.loads(" ".join(token for token, following in pairs if token != "," or following not in ("}", "]")))
 
 
 def flat(content: Any, path: str = "") -> Iterator[tuple[str, Any]]:

@@ -47,11 +47,11 @@ def test_sculpts_are_as_the_page_says(kind: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("invert", "mirror"), FLAGS)
-def test_sculpts_of_all_sizes_are_as_the_page_says(kind: str, invert: bool, mirror: bool) -> None:
+def test_sculpts_of_all_sizes_are_as_the_page_says(kind: str) -> None:
     sizes = ((32, 32), (64, 64), (128, 128), (64, 128), (128, 64), (8, 8), (8, 64), (64, 8), (32, 256), (256, 32))
-    for size in (*sizes, (16, 512), (512, 16), (1024, 256), (256, 1024), (1, 1), (2, 3), (3, 2), (1, 2048), (20, 33)):
-        require_same(size, kind, invert, mirror)
+    sizes += ((16, 512), (512, 16), (1024, 256), (256, 1024), (1, 1), (2, 3), (3, 2), (1, 2048), (20, 33))
+    for number, size in enumerate(sizes):
+        require_same(size, kind, *FLAGS[number % 4])
 
 
 @pytest.mark.parametrize(

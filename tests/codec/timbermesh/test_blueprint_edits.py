@@ -25,8 +25,8 @@ from meshferry.io_formats.timbermesh.blueprint.components import to_channels
 from meshferry.io_formats.timbermesh.blueprint.patching import patch
 
 NUMBER = re.compile(r"(?<=[\s:\[,])-?\d[\d.]*(?:[eE][-+]?\d+)?(?=[\s,}\]/])")
-SEEDS = 1000
-FAST = 136
+SEEDS = 340
+FAST = 51
 FIELDS = ("location", "rotation", "scale")
 
 
