@@ -123,7 +123,7 @@ class Family:
     """Options of imports by name."""
     compare: Callable[[bytes, bytes, Case], object]
     slow: tuple[str, ...] = ()
-    """Ways that only long runs take."""
+    """Ways that only long runs take, and only in one version of Blender."""
     file_options: Callable[[Any], dict[str, Any]] = lambda _document: {}
     """Of an export, for the document of a file."""
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -207,8 +207,18 @@ FAMILIES = {
         same_mesh_serializer,
     ),
 }
+LARGE = ("cat_289bones", "int32_indices", "material_ball", "robot_12bones", "switch_9bones")
+"""Ends of the names of files that take long."""
+
+
+def marks(family: Family, name: str, way: str) -> list[pytest.MarkDecorator]:
+    if way in family.slow:
+        return [pytest.mark.slow, pytest.mark.any_version]
+    return [pytest.mark.slow] * name.endswith(LARGE)
+
+
 CASES = [
-    pytest.param(key, name, way, marks=[pytest.mark.slow] if way in family.slow else [], id=f"{key}-{name}-{way}")
+    pytest.param(key, name, way, marks=marks(family, name, way), id=f"{key}-{name}-{way}")
     for key, family in FAMILIES.items()
     for name in family.names.split()
     for way in family.ways

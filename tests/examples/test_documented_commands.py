@@ -44,14 +44,12 @@ def commands(text: str) -> list[str]:
 
 
 def pages() -> list[object]:
-    """Return the pages with commands; those with batches, which start processes, are slow."""
-    found = []
-    for page in PAGES:
-        text = "".join(text for language, text in blocks(page) if language == "sh")
-        marks = [pytest.mark.slow, pytest.mark.any_version] if "meshferry batch" in text else []
-        if text:
-            found.append(pytest.param(page, marks=marks, id=page.relative_to(ROOT).as_posix()))
-    return found
+    """Return the pages with commands."""
+    return [
+        pytest.param(page, id=page.relative_to(ROOT).as_posix())
+        for page in PAGES
+        if any(language == "sh" for language, _text in blocks(page))
+    ]
 
 
 @pytest.fixture
@@ -94,6 +92,8 @@ def require_options(line: str) -> None:
     build_parser().parse_args(shlex.split(line)[1:])
 
 
+@pytest.mark.slow
+@pytest.mark.any_version
 @pytest.mark.needs_bpy
 @pytest.mark.skipif(sys.platform == "win32", reason="the blocks are written for POSIX shells")
 @pytest.mark.parametrize("page", pages())

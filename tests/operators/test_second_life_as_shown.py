@@ -97,8 +97,10 @@ def make_tube(
     return obj
 
 
-@pytest.mark.parametrize("seed", range(8))
-@pytest.mark.parametrize("scale", [(1, 1, 1), (0.8, 0.8, 0.8), (-1, 1, 1)], ids=["plain", "small", "mirrored"])
+@pytest.mark.parametrize(
+    ("seed", "scale"),
+    [(0, (1, 1, 1)), (1, (1, 1, 1)), (2, (0.8, 0.8, 0.8)), (3, (0.8, 0.8, 0.8)), (4, (-1, 1, 1)), (5, (-1, 1, 1))],
+)
 def test_binding_does_not_move_the_mesh(clean_blender: Any, seed: int, scale: Any) -> None:
     bpy = clean_blender
     avatar = make_avatar(bpy, seed)

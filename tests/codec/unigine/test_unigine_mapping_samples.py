@@ -22,7 +22,9 @@ VERSIONS = [version for version in WRITTEN_VERSIONS if version != SOUP_VERSION]
 STATIC = ("ms15",)
 Array = np.ndarray[Any, Any]
 
-pytestmark = pytest.mark.parametrize("name", NAMES)
+pytestmark = pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * ("289bones" in name)) for name in NAMES]
+)
 
 
 def load(samples: Path, name: str) -> doc.MeshFile:
