@@ -123,8 +123,7 @@ def test_a_killed_worker_in_a_strict_conversion(meshferry, write_ply, calls, tmp
 
 @pytest.mark.slow
 @pytest.mark.any_version
-@pytest.mark.parametrize("joint", [False, True])
-@pytest.mark.parametrize(("name", "status"), [("SIGINT", 130), ("SIGTERM", 143)])
+@pytest.mark.parametrize(("name", "status", "joint"), [("SIGINT", 130, False), ("SIGTERM", 143, True)])
 def test_a_signal_ends_a_run_between_files(meshferry, write_ply, calls, tmp_path, name, status, joint):
     files = [write_ply(f"{letter}.ply") for letter in "ab"]
     calls["a.ply"] = lambda process: signal.raise_signal(getattr(signal, name))
@@ -182,9 +181,14 @@ def sources(meshferry, tmp_path):
     "arguments",
     [
         ("--to", "mesh", "--mesh-files", "each"),
-        pytest.param(("--to", "timbermesh", "--rename-clip", "Move=Walk", "--dry-run"), marks=pytest.mark.slow),
-        pytest.param(("--to", "gltf"), marks=pytest.mark.slow),
-        pytest.param(("all.blend", "--rename-clip", "Gone=Walk"), marks=pytest.mark.slow),
+        *(
+            pytest.param(arguments, marks=[pytest.mark.slow, pytest.mark.any_version])
+            for arguments in (
+                ("--to", "timbermesh", "--rename-clip", "Move=Walk", "--dry-run"),
+                ("--to", "gltf"),
+                ("all.blend", "--rename-clip", "Gone=Walk"),
+            )
+        ),
     ],
     ids=" ".join,
 )

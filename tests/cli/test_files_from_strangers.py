@@ -202,7 +202,7 @@ def test_pictures_from_elsewhere_are_in_no_output(meshferry, pack, tmp_path, kin
     assert done.status == 0 and not leaked(tmp_path / "out")
     if kind != "dae" or target not in {"dae", "slm", "timbermesh"}:  # which know a texture by its path alone
         assert OUTSIDE in done.err and f"--files-from {tmp_path / 'secret'}" in done.err
-    if target in FAST_TARGETS:
+    if target == FAST_TARGETS[0]:
         strict = meshferry("convert", source, "--to", target, "-o", tmp_path / "strict", "--strict")
         assert strict.status == 1 and not (tmp_path / "strict").exists()
         given = meshferry("convert", source, "--to", target, "-o", tmp_path / "given", "--files-from", secret)

@@ -20,8 +20,8 @@ SAMPLES = 60
 COMMANDS = (
     ("inspect",),
     ("check",),
-    *(("convert", "--to", target, "-o", "out") for target in ("glb", "timbermesh", "mesh", "llmesh", "data", "anim")),
-    ("convert", "--to", "blend", "-o", "out"),
+    *(("convert", "--to", target, "-o", "out") for target in ("timbermesh", "mesh", "llmesh", "data", "anim", "blend")),
+    pytest.param(("convert", "--to", "glb", "-o", "out"), marks=pytest.mark.slow),
 )
 TEXTS = frozenset({"warnings", "error", "errors", "messages"})
 """Keys of records with sentences, which are compared without them."""

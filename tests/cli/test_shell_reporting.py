@@ -99,8 +99,10 @@ def test_inspect_escapes_texts_of_files(meshferry, tmp_path):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["batch", "--help"], ["formats"]])
-@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    ("arguments", "unbuffered"),
+    [(["--help"], ""), (["--version"], "1"), (["batch", "--help"], "1"), (["formats"], ""), (["formats"], "1")],
+)
 def test_output_that_cannot_be_written_is_a_failure(run_python, arguments, unbuffered):
     program = (
         "import os, sys; os.dup2(os.open('/dev/full', os.O_WRONLY), 1);"
@@ -110,12 +112,15 @@ def test_output_that_cannot_be_written_is_a_failure(run_python, arguments, unbuf
     assert (done.status, done.err) == (1, "The output cannot be written: No space left on device\n")
 
 
-@pytest.mark.parametrize("content", ["raise ValueError('broken')", "raise SystemExit(3)", "x = (", "FAMILY = 3", ""])
-def test_a_broken_module_with_formats_is_one_warning(run_python, windmill, tmp_path, content):
-    (tmp_path / "broken_formats.py").write_text(content)
+def test_each_broken_module_with_formats_is_one_warning(run_python, windmill, tmp_path):
+    contents = ("raise ValueError('broken')", "raise SystemExit(3)", "x = (", "FAMILY = 3", "")
+    names = [f"broken_{number}" for number in range(len(contents))]
+    for name, content in zip(names, contents, strict=True):
+        (tmp_path / f"{name}.py").write_text(content)
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
-    done = run_python("-m", "meshferry", "inspect", windmill, MESHFERRY_FORMATS="broken_formats", PYTHONPATH=path)
-    assert done.status == 0 and done.err.count("MESHFERRY_FORMATS: module 'broken_formats' is ignored: ") == 1
+    done = run_python("-m", "meshferry", "inspect", windmill, MESHFERRY_FORMATS=",".join(names), PYTHONPATH=path)
+    assert done.status == 0
+    assert all(done.err.count(f"MESHFERRY_FORMATS: module '{name}' is ignored: ") == 1 for name in names)
     assert "Traceback" not in done.err and "Timbermesh" in done.out
 
 

@@ -121,7 +121,9 @@ def state(bpy: Any) -> list[str]:
     return [*found, *(text.name for text in bpy.data.texts), str(len(bpy.data.meshes)), str(len(bpy.data.objects))]
 
 
-@pytest.mark.parametrize(("name", "operator"), FORMATS)
+@pytest.mark.parametrize(
+    ("name", "operator"), [pytest.param(*one, marks=[pytest.mark.slow] * (one in FORMATS[1:3])) for one in FORMATS]
+)
 def test_ten_saves_write_what_was_edited(saving, tmp_path, name, operator):
     path = imported(saving.bpy, tmp_path, name, operator)
     assert saving.save() == []  # imported, never exported: not asked about

@@ -168,6 +168,7 @@ def unshaped(empty_file: str, tmp_path_factory: pytest.TempPathFactory) -> dict[
     return all_exports(bpy, tmp_path_factory.mktemp("unshaped"), "standard", is_posed=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("shape", "is_posed"), [("low", False), ("high", True), ("1", True)])
 def test_no_shape_and_no_pose_changes_an_export(unshaped, clean_blender, tmp_path, shape, is_posed) -> None:
     found = all_exports(clean_blender, tmp_path, shape, is_posed=is_posed)

@@ -17,7 +17,7 @@ from meshferry.io_formats.registry import HEAD_SIZE
 from meshferry.io_formats.unigine.mesh.format import UNIGINE_MESH
 from meshfuzz import mesh_serializer_seeds as made
 
-CASES = 400
+CASES = 150
 
 
 def sniffed(data: bytes) -> bool:

@@ -155,10 +155,10 @@ def test_all_profiles_holes_and_paths_are_as_the_page_says() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(2))
 def test_random_prims_are_as_the_page_says(seed: int) -> None:
     numbers = random.Random(seed)
-    for _ in range(8):
+    for _ in range(4):
         for profile, hole, path in ALL_SHAPES:
             require_as_page(**random_values(numbers, profile, hole, path))
 
@@ -294,9 +294,9 @@ def test_any_integers_make_a_prim() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1, 11))
+@pytest.mark.parametrize("seed", range(1, 5))
 def test_many_sets_of_any_integers_make_a_prim(seed: int) -> None:
-    require_valid_with_any_integers(seed, 2000)
+    require_valid_with_any_integers(seed, 1000)
 
 
 # -- meshes ----------------------------------------------------------------------------------------------------------

@@ -442,8 +442,7 @@ def test_added_triangles_are_not_at_vertices() -> None:
     assert np.linalg.norm(added[:, None] - others, axis=2).min() > 1e-3
 
 
-@pytest.mark.parametrize("crowded", [0, 2])
-@pytest.mark.parametrize("side", [20, pytest.param(260, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("crowded", "side"), [(0, 20), (2, 20), pytest.param(2, 260, marks=pytest.mark.slow)])
 def test_crowded_materials_are_split_alike_in_all_levels(
     monkeypatch: pytest.MonkeyPatch, crowded: int, side: int
 ) -> None:
