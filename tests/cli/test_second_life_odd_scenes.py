@@ -289,14 +289,14 @@ def edges_alone(bpy):
 
 
 NO_UPLOAD = (
-        (not_a_number, "'Box'.*NaN"),
-        (physics_not_a_number, "'Box_PHYS'.*NaN"),
-        (unknown_bone, "'Box'.*'wing.L'"),
-        (zero_scale, "'Box'.*zero scale"),
-        (giant, "'Box'.*1000"),
-        (materials_of_a_level, "'Box_LOD1'.*'iron'"),
-        (nothing, "nothing to export"),
-        (edges_alone, "edges.*no faces"),
+    (not_a_number, "'Box'.*NaN"),
+    (physics_not_a_number, "'Box_PHYS'.*NaN"),
+    (unknown_bone, "'Box'.*'wing.L'"),
+    (zero_scale, "'Box'.*zero scale"),
+    (giant, "'Box'.*1000"),
+    (materials_of_a_level, "'Box_LOD1'.*'iron'"),
+    (nothing, "nothing to export"),
+    (edges_alone, "edges.*no faces"),
 )
 
 
