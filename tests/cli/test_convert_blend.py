@@ -301,6 +301,7 @@ def test_a_blend_file_keeps_its_rights(meshferry, windmill, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.any_version  # as tests/blender/test_faithful.py goes through the same files
 def test_every_real_file_there_and_back(meshferry, samples, tmp_path):
     source = samples / "timbermesh"
     there = meshferry("convert", "--json", source, "--to", "blend", "-o", tmp_path / "blends")

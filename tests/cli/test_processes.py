@@ -187,7 +187,11 @@ def test_script_in_a_real_blender_has_a_true_exit_status(blender, broken, tmp_pa
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell of POSIX closes streams")
 @pytest.mark.parametrize(
-    "closed", [*(pytest.param(one, marks=pytest.mark.slow) for one in (">&-", "2>&-")), ">&- 2>&- <&-"]
+    "closed",
+    [
+        *(pytest.param(one, marks=[pytest.mark.slow, pytest.mark.any_version]) for one in (">&-", "2>&-")),
+        ">&- 2>&- <&-",
+    ],
 )
 @pytest.mark.needs_bpy
 @pytest.mark.needs_workers

@@ -193,6 +193,7 @@ def test_options_of_files_that_are_not_there_are_pointed_out(meshferry, crane, t
 
 
 @pytest.mark.slow
+@pytest.mark.any_version  # as tests/blender/test_faithful.py goes through the same files
 def test_every_real_mesh_there_and_back(meshferry, samples, tmp_path):
     source = samples / "unigine"
     there = meshferry("convert", "--json", source, "--to", "blend", "-o", tmp_path / "blends")

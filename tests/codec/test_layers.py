@@ -47,17 +47,25 @@ def modules(layer: str) -> list[Path]:
     return found
 
 
+def statements(node: ast.AST, *, is_run: bool = True) -> Iterator[tuple[ast.Import | ast.ImportFrom, bool]]:
+    """Yield the import statements, also in functions, and whether they are run: not those for type checkers."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import | ast.ImportFrom):
+            yield child, is_run
+        elif not isinstance(child, ast.expr):
+            is_typing = isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test)
+            yield from statements(child, is_run=is_run and not is_typing)
+
+
 @functools.cache
-def import_statements(path: Path) -> list[ast.Import | ast.ImportFrom]:
-    """Return the import statements of a file, anywhere in it."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    return [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+def import_statements(path: Path) -> list[tuple[ast.Import | ast.ImportFrom, bool]]:
+    return list(statements(ast.parse(path.read_text(encoding="utf-8"))))
 
 
 def imports(path: Path) -> Iterator[str]:
     """Yield every module that a file imports, anywhere in it; relative ones as ``meshferry.…``."""
     package = ["meshferry", *path.relative_to(ROOT).parent.parts]
-    for node in import_statements(path):
+    for node, _is_run in import_statements(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         else:
@@ -139,25 +147,17 @@ def lines_with_code(path: Path) -> int:
 def test_modules_and_folders_have_a_readable_size() -> None:
     for layer in LAYERS:
         for path in modules(layer):
-            assert lines_with_code(path) <= MOST_LINES, path
+            is_short = len(path.read_text(encoding="utf-8").splitlines()) <= MOST_LINES
+            assert is_short or lines_with_code(path) <= MOST_LINES, path
         for folder in {path.parent for path in modules(layer)}:
             names = {path.name for path in folder.glob("*.py")} - {"__init__.py"}
             assert len(names) <= MOST_MODULES, f"{folder} has {len(names)} modules"
 
 
-def run_time_imports(node: ast.AST) -> Iterator[ast.ImportFrom]:
-    """Yield the statements that import at run time, also in functions, without those for type checkers."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.ImportFrom):
-            yield child
-        elif not (isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test)):
-            yield from run_time_imports(child)
-
-
 def imported_modules(path: Path) -> Iterator[Path]:
     """Yield the modules of the package that a module imports."""
-    for node in run_time_imports(ast.parse(path.read_text(encoding="utf-8"))):
-        if node.level:
+    for node, is_run in import_statements(path):
+        if is_run and isinstance(node, ast.ImportFrom) and node.level:
             base = path.parents[node.level - 1].joinpath(*(node.module or "").split("."))
             for alias in node.names:
                 yield next(
@@ -197,7 +197,7 @@ def test_imports_within_the_package_are_relative() -> None:
     """The installed package has another name: ``bl_ext.<repository>.meshferry``."""
     for layer in ("io_formats", "blender_data", "operators"):
         for path in modules(layer):
-            for node in import_statements(path):
+            for node, _is_run in import_statements(path):
                 names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
                 if isinstance(node, ast.ImportFrom) and not node.level:
                     names = [node.module or ""]

@@ -91,6 +91,7 @@ def test_unchanged_scene_keeps_its_file(path: Path, clean_blender: Any) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.any_version
 def test_unchanged_samples_keep_their_bytes(samples: Path, tmp_path: Path, clean_blender: Any) -> None:
     from meshferry.blender_data.exporting.placements.placement_patch import plan_patch
     from meshferry.blender_data.steps import finish

@@ -445,6 +445,7 @@ def test_a_rig_with_odd_names_and_a_table_of_its_own(clean_blender, avatar, tmp_
 
 
 @pytest.mark.slow
+@pytest.mark.any_version
 def test_limbs_of_a_rigify_rig(clean_blender, tmp_path):
     """Rigify's generated rig, out of reach of its hands so that it stretches, and the avatar with the export of it."""
     bpy = clean_blender

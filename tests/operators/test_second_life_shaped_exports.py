@@ -332,6 +332,7 @@ def key_whole_characters(bpy: Any, rig: Any) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.any_version
 @pytest.mark.parametrize(
     ("name", "shapes"),
     [

@@ -111,6 +111,7 @@ def test_what_was_imported_weighs_what_its_file_says(clean_blender, samples, nam
 
 
 @pytest.mark.slow
+@pytest.mark.any_version
 def test_every_sample_is_known_to_be_as_it_came(clean_blender, samples):
     bpy = clean_blender
     every = json.loads((samples / "secondlife" / "expected.json").read_text())
