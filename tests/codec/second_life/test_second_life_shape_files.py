@@ -204,7 +204,7 @@ def random_appearance(rng: random.Random) -> bytes:
     return rng.choice((b"", b"\xef\xbb\xbf")) + data if is_utf8 else data
 
 
-@pytest.mark.parametrize("count", [30, pytest.param(400, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [30, pytest.param(150, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("make", [random_body_part, random_appearance])
 def test_generated_files(make: Any, count: int):
     rng = random.Random(2626)
