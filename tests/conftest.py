@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import importlib.util
 import itertools
 import os
@@ -103,6 +104,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return group_of(super()._split_scope(nodeid))
 
     return Scheduler(config, log)
+
+
+def pytest_collection_finish() -> None:
+    """Leave the collected tests out of later searches for garbage."""
+    gc.freeze()
 
 
 @pytest.hookimpl(trylast=True)

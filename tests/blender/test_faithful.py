@@ -122,8 +122,8 @@ class Family:
     ways: Mapping[str, Mapping[str, Any]]
     """Options of imports by name."""
     compare: Callable[[bytes, bytes, Case], object]
-    slow: tuple[str, ...] = ()
-    """Ways that only long runs take, and only in one version of Blender."""
+    in_one_version: tuple[str, ...] = ()
+    """Ways that are taken in one version of Blender alone."""
     file_options: Callable[[Any], dict[str, Any]] = lambda _document: {}
     """Of an export, for the document of a file."""
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -146,7 +146,7 @@ FAMILIES = {
             "exact-welded": {"normals": "EXACT", "use_weld": True},
         },
         same_timbermesh,
-        slow=("editable", "exact-welded"),
+        in_one_version=("editable", "exact-welded"),
     ),
     "unigine_mesh": Family(
         "unigine",
@@ -166,7 +166,7 @@ FAMILIES = {
             "children": {"normals": "AUTO", "bone_direction": "CHILDREN"},
         },
         same_unigine_mesh,
-        slow=("editable", "children"),
+        in_one_version=("editable", "children"),
         file_options=mesh_version,
     ),
     "unigine_animation": Family(
@@ -178,7 +178,7 @@ FAMILIES = {
         """,
         {"file": {"bone_direction": "FILE"}, "children": {"bone_direction": "CHILDREN"}},
         same_unigine_animation,
-        slow=("children",),
+        in_one_version=("children",),
         file_options=lambda document: {"animation_version": document.version.upper()},
     ),
     "second_life": Family(
@@ -212,9 +212,9 @@ LARGE = ("cat_289bones", "int32_indices", "material_ball", "robot_12bones", "swi
 
 
 def marks(family: Family, name: str, way: str) -> list[pytest.MarkDecorator]:
-    if way in family.slow:
-        return [pytest.mark.slow, pytest.mark.any_version]
-    return [pytest.mark.slow] * name.endswith(LARGE)
+    """The first way of small files is fast."""
+    is_slow = way != next(iter(family.ways)) or name.endswith(LARGE)
+    return [pytest.mark.slow] * is_slow + [pytest.mark.any_version] * (way in family.in_one_version)
 
 
 CASES = [

@@ -107,7 +107,9 @@ def test_no_pair_is_forgotten(samples: Path) -> None:
 
 
 @pytest.mark.parametrize(("mesh_name", "clip_name"), POSED)
-@pytest.mark.parametrize("direction", ["FILE", pytest.param("CHILDREN", marks=[pytest.mark.slow, pytest.mark.any_version])])
+@pytest.mark.parametrize(
+    "direction", ["FILE", pytest.param("CHILDREN", marks=[pytest.mark.slow, pytest.mark.any_version])]
+)
 def test_skins_follow_the_files_matrices(
     samples: Path, mesh_name: str, clip_name: str, direction: str, record_property: Any
 ) -> None:

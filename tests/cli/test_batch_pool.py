@@ -82,6 +82,7 @@ def test_every_task_is_done_once_and_taken_only_when_somebody_is_free(make_pool)
     assert not any(is_running(pid) for pid in pids)
 
 
+@pytest.mark.slow
 def test_a_crash_costs_its_file_alone(make_pool):
     from meshferry.cli.batch.tasks import Status
 

@@ -45,6 +45,9 @@ assert not {"bpy", "mathutils"} & set(sys.modules)
 """
 
 
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture(scope="module")
 def pairs(tmp_path_factory):
     """Return the status and the files of every pair of formats, and the status where Blender would be needed."""

@@ -144,6 +144,7 @@ def import_archive(bpy: Any, path: Path) -> None:
     assert bpy.ops.import_scene.second_life(filepath=str(path)) == {"FINISHED"}
 
 
+@pytest.mark.slow
 def test_the_root_of_an_imported_archive_is_kept(clean_blender: Any, samples: Path, tmp_path: Path) -> None:
     """Each linkset of the sample region is uploaded alone, with its first and last part as the active object."""
     from meshferry.blender_data import names

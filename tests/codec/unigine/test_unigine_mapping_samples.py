@@ -22,8 +22,9 @@ VERSIONS = [version for version in WRITTEN_VERSIONS if version != SOUP_VERSION]
 STATIC = ("ms15",)
 Array = np.ndarray[Any, Any]
 
+LARGE = re.compile("289bones|int32|robot|agent|material_ball|arms|switch")
 pytestmark = pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] * ("289bones" in name)) for name in NAMES]
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (LARGE.search(name) is not None)) for name in NAMES]
 )
 
 
