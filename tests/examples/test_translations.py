@@ -24,6 +24,8 @@ def placeholders(text: str) -> list[str]:
     return sorted(re.sub(r"\d", "", found) for found in re.findall(r"'?{[^}]*}'?", text))
 
 
+@pytest.mark.slow
+@pytest.mark.any_version
 @pytest.mark.needs_bpy
 def test_the_template_has_all_texts() -> None:
     message = "run tests/examples/translation_template.py"

@@ -7,6 +7,7 @@ import pytest
 
 
 @pytest.mark.slow
+@pytest.mark.any_version
 @pytest.mark.needs_bpy
 def test_hostile_pictures_that_pass_the_check_cost_little() -> None:
     import bpy
