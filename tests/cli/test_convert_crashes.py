@@ -180,7 +180,7 @@ def sources(meshferry, tmp_path):
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("--to", "mesh", "--mesh-files", "each"),
+        pytest.param(("--to", "mesh", "--mesh-files", "each"), marks=pytest.mark.slow),
         *(
             pytest.param(arguments, marks=[pytest.mark.slow, pytest.mark.any_version])
             for arguments in (
