@@ -36,17 +36,17 @@ CASES = 60
 CONVERTED = 8
 """Each of so many cases is converted to the other formats, too, which takes as long as all other steps."""
 MOST_CONVERTED = 260
-"""Largest number of parts of a file that is converted, beyond what a byte counts: 20,000 surfaces become 2,500 files
+"""Largest number of parts of a file that is converted, beyond what a byte counts: 40,000 surfaces become 5,000 files
 for Second Life."""
 SEED = 20
 
 
-def parts(crowds: Mapping[str, Any], slow: str) -> pytest.MarkDecorator:
+def parts(crowds: Mapping[str, Any], most: int, slow: str) -> pytest.MarkDecorator:
     """Return the mark of a test of each crowd with few and many parts, of which one is slow with few."""
     cases = [
         pytest.param(kind, count, marks=[pytest.mark.slow] * (count > MOST_CONVERTED or kind == slow))
         for kind in sorted(crowds)
-        for count in (MOST_CONVERTED, 20_000)
+        for count in (MOST_CONVERTED, most)
     ]
     return pytest.mark.parametrize(("kind", "count"), cases)
 
@@ -156,7 +156,7 @@ def test_second_life_blocks_that_never_end(judge: Judge) -> None:
         expect_clean(judge, Case(0, data, recipe))
 
 
-@parts(unigine_seeds.CROWDS, "surfaces")
+@parts(unigine_seeds.CROWDS, 40_000, "surfaces")
 def test_very_many_parts_of_a_mesh_or_an_animation(judge: Judge, kind: str, count: int) -> None:
     depth = Depth(convert=count <= MOST_CONVERTED)
     expect_clean(judge, Case(0, encode(unigine_seeds.CROWDS[kind](count)), kind), depth)
@@ -181,7 +181,7 @@ def test_stream_that_inflates_to_much(judge: Judge, shape: str) -> None:
     expect_clean(judge, Case(0, BOMBS[shape](40), shape))
 
 
-@parts(CROWDS, "mesh nodes")
+@parts(CROWDS, 20_000, "mesh nodes")
 def test_very_many_parts(judge: Judge, kind: str, count: int) -> None:
     depth = Depth(convert=count <= MOST_CONVERTED)
     expect_clean(judge, Case(0, zlib.compress(CROWDS[kind](count), 1), kind), depth)
