@@ -379,11 +379,11 @@ def changes_of(path: Path, target: Format, outputs: Sequence[OutputFile]) -> lis
 
 
 def exports_of(context: bpy.types.Context) -> list[FileRecord]:
-    """Return the last exports of the active object and its collections in other formats that the preferences show."""
+    """Return the last exports of the active object and its collections in other formats."""
     obj = context.object
     owners = [obj, *import_homes_of(obj)] if obj is not None else [context.collection]
     names = dict.fromkeys(stored.format for owner in owners for stored in owner.meshferry.exports)
-    return [found.record for name in names if is_format_used(name) and (found := found_file(context, name)) is not None]
+    return [found.record for name in names if (found := found_file(context, name)) is not None]
 
 
 def draw_button(layout: Any, context: bpy.types.Context) -> bool:

@@ -91,6 +91,7 @@ def hidden_home(name: str) -> Any:
     return home
 
 
+@pytest.mark.slow
 def test_every_object_is_a_node_with_its_exact_matrix(clean_blender):
     top = add("Top", location=(1, 2, 3), rotation_euler=(0.3, 0.4, 0.5), scale=(-1, 2, 0.5))
     middle = tetra("Middle", parent=top, location=(1, 0, 0), rotation_euler=(1, 0, 0), scale=(1, 3, 1))

@@ -106,7 +106,9 @@ def test_no_pair_is_forgotten(samples: Path) -> None:
     assert found == set(POSED)
 
 
-@pytest.mark.parametrize(("mesh_name", "clip_name"), POSED)
+@pytest.mark.parametrize(
+    ("mesh_name", "clip_name"), [pytest.param(*pair, marks=[pytest.mark.slow] * (pair[0] == CAT)) for pair in POSED]
+)
 @pytest.mark.parametrize(
     "direction", ["FILE", pytest.param("CHILDREN", marks=[pytest.mark.slow, pytest.mark.any_version])]
 )

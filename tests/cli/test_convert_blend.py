@@ -300,24 +300,6 @@ def test_a_blend_file_keeps_its_rights(meshferry, windmill, tmp_path):
     assert target.stat().st_mode == before
 
 
-@pytest.mark.slow
-@pytest.mark.any_version  # as tests/blender/test_faithful.py goes through the same files
-def test_every_real_file_there_and_back(meshferry, samples, tmp_path):
-    source = samples / "timbermesh"
-    there = meshferry("convert", "--json", source, "--to", "blend", "-o", tmp_path / "blends")
-    assert there.status == 0, there.err
-    back = meshferry("convert", "--json", tmp_path / "blends", "--to", "timbermesh", "-o", tmp_path / "back")
-    assert back.status == 0, back.err
-    before = {entry["file"].split("/")[-1]: entry for entry in meshferry("inspect", "--json", source).entries}
-    after = meshferry("inspect", "--json", tmp_path / "back").entries
-    assert len(before) == len(after) == 18
-    for entry in after:
-        name = entry["file"].split("/")[-1]
-        original = before.get(name) or before[name.replace(".timbermesh", ".meshy")]
-        for key in ("nodes", "triangles", "uv_layers", "color_layers", "clips"):
-            assert entry[key] == original[key], (name, key)
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="no open file can be removed there")
 @pytest.mark.parametrize("name", ["a.meshy", "a.blend", "a.dae"])
 def test_a_batch_in_the_same_folder_leaves_files_under_way_alone(meshferry, windmill, tmp_path, monkeypatch, name):

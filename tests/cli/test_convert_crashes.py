@@ -134,6 +134,7 @@ def test_a_signal_ends_a_run_between_files(meshferry, write_ply, calls, tmp_path
 
 
 @pytest.mark.slow
+@pytest.mark.any_version
 @pytest.mark.parametrize("signals", [1, 2])
 def test_a_signal_while_a_file_is_written(run_script, tmp_path, write_ply, signals):
     """The first one ends the run after the file, the second one at once; no temporary file is left."""
@@ -180,7 +181,7 @@ def sources(meshferry, tmp_path):
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("--to", "mesh", "--mesh-files", "each"),
+        pytest.param(("--to", "mesh", "--mesh-files", "each"), marks=pytest.mark.slow),
         *(
             pytest.param(arguments, marks=[pytest.mark.slow, pytest.mark.any_version])
             for arguments in (

@@ -186,8 +186,9 @@ def all_images(*targets: str) -> list[object]:
         for how in ("above", "absolute", "address", "link")
         if how != "address" or kind == "dae"
     ]
+    rare = [pytest.mark.slow, pytest.mark.any_version]
     return [
-        pytest.param(kind, how, target, marks=() if target in FAST_TARGETS else pytest.mark.slow)
+        pytest.param(kind, how, target, marks=() if target in FAST_TARGETS else rare)
         for number, (kind, how) in enumerate(ways)
         for place, target in enumerate(targets)
         if (target != kind or kind == "dae") and (target in FAST_TARGETS or place % 3 == number % 3)

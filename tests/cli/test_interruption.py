@@ -148,6 +148,7 @@ def test_ctrl_c_while_libraries_are_imported(run_script, windmill, tmp_path, mod
 
 
 @pytest.mark.slow
+@pytest.mark.any_version
 @pytest.mark.needs_bpy
 @pytest.mark.parametrize("signals", [1, 2])
 def test_ctrl_c_inside_an_exporter_of_blender(run_script, write_windmill, tmp_path, signals):

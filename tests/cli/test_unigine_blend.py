@@ -190,22 +190,3 @@ def test_options_of_files_that_are_not_there_are_pointed_out(meshferry, crane, t
     done = meshferry("convert", crane, tmp_path / "out.blend", "--weld", "--turn", "--lod-objects")
     assert done.status == 0
     assert done.err == "convert: warning: --weld has no effect when writing .blend files\n"
-
-
-@pytest.mark.slow
-@pytest.mark.any_version  # as tests/blender/test_faithful.py goes through the same files
-def test_every_real_mesh_there_and_back(meshferry, samples, tmp_path):
-    source = samples / "unigine"
-    there = meshferry("convert", "--json", source, "--to", "blend", "-o", tmp_path / "blends")
-    assert there.status == 0, there.err
-    folder = ["--to", "mesh", "-o", tmp_path / "back", "--clips", "none"]
-    back = meshferry("convert", "--json", *sorted((tmp_path / "blends").glob("m*.blend")), *folder)
-    assert back.status == 0, back.err
-    before = {entry["file"].split("/")[-1]: entry for entry in meshferry("inspect", "--json", source).entries}
-    after = meshferry("inspect", "--json", tmp_path / "back").entries
-    assert len(after) == 32
-    for entry in after:
-        original = before[entry["file"].split("/")[-1]]
-        for key in ("nodes", "surfaces", "uv_layers", "color_layers", "bones", "shape_keys"):
-            assert entry[key] == original[key], (entry["file"], key)
-        assert 0 <= original["triangles"] - entry["triangles"] <= 126, entry["file"]  # those with a repeated corner

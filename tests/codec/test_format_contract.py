@@ -41,7 +41,7 @@ pytest.importorskip("google.protobuf")
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 LARGE, FEW = 5_000, 30
 """Of larger files the first and the last bytes are tried, and a sample of those between."""
-MOST_LENGTHS, MOST_CHANGES = 300, 40
+MOST_LENGTHS, MOST_CHANGES = 200, 30
 
 NODES = [codec.serialise(models.model(node)) for node in (models.mesh_node(), models.node("#Slot#Entrance", 0))]
 LEVELS = {level: [sl.square()] for level in ("lowest_lod", "low_lod", "medium_lod", "high_lod")}

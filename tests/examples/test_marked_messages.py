@@ -75,7 +75,7 @@ def test_operators_do_not_read_sentences(clean_blender: Any, tmp_path: Path, imp
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("number", "folder"), enumerate(FOLDERS), ids=FOLDERS)
+@pytest.mark.parametrize(("number", "folder"), list(enumerate(FOLDERS)), ids=FOLDERS)
 def test_commands_do_not_read_sentences_of_samples(tmp_path: Path, number: int, folder: str) -> None:
     """Each folder is converted to some of the formats; tests/cli/test_messages.py converts some files to all."""
     from meshferry.io_formats.registry import FORMATS

@@ -46,6 +46,7 @@ def purpose(name: str) -> str:
     return (ast.get_docstring(ast.parse((ROOT / name).read_text("utf-8"))) or "").partition("\n")[0]
 
 
+@pytest.mark.slow
 @pytest.mark.needs_bpy
 def test_walks_do_not_grow(clean_blender: Any, tmp_path: Path) -> None:
     bpy = clean_blender

@@ -41,6 +41,16 @@ for Second Life."""
 SEED = 20
 
 
+def parts(crowds: Mapping[str, Any], most: int, slow: str) -> pytest.MarkDecorator:
+    """Return the mark of a test of each crowd with few and many parts, of which one is slow with few."""
+    cases = [
+        pytest.param(kind, count, marks=[pytest.mark.slow] * (count > MOST_CONVERTED or kind == slow))
+        for kind in sorted(crowds)
+        for count in (MOST_CONVERTED, most)
+    ]
+    return pytest.mark.parametrize(("kind", "count"), cases)
+
+
 @pytest.fixture(scope="module")
 def judge() -> Iterator[Judge]:
     """Return a judge; the warning filters that it sets end with the module."""
@@ -146,8 +156,7 @@ def test_second_life_blocks_that_never_end(judge: Judge) -> None:
         expect_clean(judge, Case(0, data, recipe))
 
 
-@pytest.mark.parametrize("count", [MOST_CONVERTED, pytest.param(20_000, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("kind", sorted(unigine_seeds.CROWDS))
+@parts(unigine_seeds.CROWDS, 40_000, "surfaces")
 def test_very_many_parts_of_a_mesh_or_an_animation(judge: Judge, kind: str, count: int) -> None:
     depth = Depth(convert=count <= MOST_CONVERTED)
     expect_clean(judge, Case(0, encode(unigine_seeds.CROWDS[kind](count)), kind), depth)
@@ -172,14 +181,7 @@ def test_stream_that_inflates_to_much(judge: Judge, shape: str) -> None:
     expect_clean(judge, Case(0, BOMBS[shape](40), shape))
 
 
-@pytest.mark.parametrize(
-    ("kind", "count"),
-    [
-        pytest.param(kind, count, marks=[pytest.mark.slow] * (count > MOST_CONVERTED or kind == "mesh nodes"))
-        for kind in sorted(CROWDS)
-        for count in (MOST_CONVERTED, 20_000)
-    ],
-)
+@parts(CROWDS, 20_000, "mesh nodes")
 def test_very_many_parts(judge: Judge, kind: str, count: int) -> None:
     depth = Depth(convert=count <= MOST_CONVERTED)
     expect_clean(judge, Case(0, zlib.compress(CROWDS[kind](count), 1), kind), depth)

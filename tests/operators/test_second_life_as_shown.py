@@ -185,6 +185,7 @@ def test_the_rest_is_worked_on_without_the_option(clean_blender: Any) -> None:
     assert np.abs(shown(bpy, tube) - before).max() > 0.01
 
 
+@pytest.mark.slow
 def test_a_garment_over_a_body_in_an_a_pose(clean_blender: Any) -> None:
     """A copy of a body that is 12 mm larger all around, modelled on the posed body, fits it at rest.
 
