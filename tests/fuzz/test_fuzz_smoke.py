@@ -36,7 +36,7 @@ CASES = 60
 CONVERTED = 8
 """Each of so many cases is converted to the other formats, too, which takes as long as all other steps."""
 MOST_CONVERTED = 260
-"""Largest number of parts of a file that is converted, beyond what a byte counts: 20,000 surfaces become 2,500 files
+"""Largest number of parts of a file that is converted, beyond what a byte counts: 40,000 surfaces become 5,000 files
 for Second Life."""
 SEED = 20
 
