@@ -68,9 +68,8 @@ def report_differences(context: bpy.types.Context, compared: Sequence[SkinnedMes
             shown = _points(context, objects)
             with scene_state.changed(context, scene_state.undeformed(objects)):
                 undeformed = _points(context, objects)
-            for number, (skin, (points, corners), (rest, rest_corners)) in enumerate(
-                zip(compared, shown, undeformed, strict=True)
-            ):
+            for number, (skin, seen, (rest, rest_corners)) in enumerate(zip(compared, shown, undeformed, strict=True)):
+                points, corners = seen
                 moved = skin.skinned(rest, context.evaluated_depsgraph_get())
                 if moved is not None and len(moved) != len(points) and len(corners) == len(rest_corners):
                     moved, points = moved[rest_corners], points[corners]  # Edge Split splits a pose at other edges
