@@ -54,8 +54,8 @@ def dependencies(objects: Iterable[bpy.types.ID]) -> Dependencies:
     waiting: list[bpy.types.ID] = list(objects)
     while waiting:
         block = waiting.pop()
-        if block is None or block in seen:
-            continue
+        if block in seen or not hasattr(block, "animation_data"):
+            continue  # none, or an image, which an empty shows for reference, or an action
         seen.add(block)
         if block.animation_data is not None:
             found.animated.append(block)
@@ -223,7 +223,7 @@ def stash_action(owner: bpy.types.ID, action: bpy.types.Action, slot: Any, name:
 
 def action_holders(owner: Any) -> list[Any]:
     """Return the animation data of a data block and its NLA strips, also in meta strips, each only with an action."""
-    animation = owner.animation_data
+    animation = getattr(owner, "animation_data", None)  # images have none
     if animation is None:
         return []
     strips = [strip for track in animation.nla_tracks for strip in track.strips]

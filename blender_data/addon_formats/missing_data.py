@@ -51,8 +51,19 @@ def _used_by(objects: Iterable[bpy.types.Object], *, with_materials: bool) -> se
             continue
         if with_materials or not isinstance(block, bpy.types.Material):
             found.add(block)
-            waiting += uses.get(block, ())
+            unused = set(_unlinked_images(block))
+            waiting += [used for used in uses.get(block, ()) if used not in unused]
     return found
+
+
+def _unlinked_images(block: Any) -> Iterator[bpy.types.ID]:
+    """Yield the images of an empty, and those that only nodes without links have in a material or group of nodes."""
+    if isinstance(block, bpy.types.Object):
+        yield from (block.data,) if isinstance(block.data, bpy.types.Image) else ()
+    tree = compat.node_tree(block) if isinstance(block, bpy.types.Material) else block
+    nodes = [node for node in getattr(tree, "nodes", ()) if isinstance(getattr(node, "image", None), bpy.types.Image)]
+    linked = {node.image for node in nodes if any(output.is_linked for output in node.outputs)}
+    yield from (node.image for node in nodes if node.image not in linked)
 
 
 def _drivers(block: Any) -> Iterator[bpy.types.Driver]:

@@ -77,7 +77,8 @@ class Movements:
         """Return the data paths of a block that its animation changes."""
         if block not in self._paths:
             self._paths[block] = _played_paths(block)  # also for drivers that depend on each other
-            for curve in block.animation_data.drivers if block.animation_data is not None else ():
+            data = getattr(block, "animation_data", None)  # images have none
+            for curve in data.drivers if data is not None else ():
                 if any(self._drives(*target) for target in _targets(curve.driver)):
                     self._paths[block].add(curve.data_path)
         return self._paths[block]
@@ -148,7 +149,7 @@ class Movements:
 
 def _played_paths(block: bpy.types.ID) -> set[str]:
     """Return the data paths that actions, strips and drivers of time change."""
-    data = block.animation_data
+    data = getattr(block, "animation_data", None)
     if data is None:
         return set()
     has_solo = any(track.is_solo for track in data.nla_tracks)

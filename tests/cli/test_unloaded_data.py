@@ -108,10 +108,17 @@ def test_what_exported_objects_do_not_use_is_not_named(meshferry, cubes, tmp_pat
         bpy.data.collections["Kept"].use_fake_user = True
         for break_it in (of_location, picture, cache):
             break_it(bpy, unused)
+        picture(bpy, obj)
+        tree = obj.data.materials[0].node_tree
+        tree.links.remove(tree.nodes["Principled BSDF"].inputs["Base Color"].links[0])
+        shown = bpy.data.objects.new("#Reference", None)
+        shown.empty_display_type, shown.data = "IMAGE", bpy.data.images["wood"]
+        bpy.context.scene.collection.objects.link(shown)
 
     change(edit)
-    done = meshferry("convert", path, tmp_path / "out.timbermesh", "--strict")
-    assert (done.status, done.err) == (0, "")
+    for extension in ("timbermesh", "glb"):
+        done = meshferry("convert", path, tmp_path / f"out.{extension}", "--strict")
+        assert (done.status, done.err) == (0, "")
 
 
 def test_missing_libraries_are_named(meshferry, cubes, tmp_path):
