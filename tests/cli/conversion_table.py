@@ -60,7 +60,7 @@ TOLD = {
     "W": "bone|weight|rig",
     "B": "bone|animation",
     "O": "animated node|animation|armature object|animated",
-    "V": "vertex animation|shape key",
+    "V": "vertex animation|shape key|as it looks at the current frame",
     "L": "level",
     "F": "physics",
 }
