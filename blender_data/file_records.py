@@ -303,7 +303,9 @@ def free_path(path: Path, may_replace: Callable[[Path], bool]) -> Path:
 
 
 def _keep(path: Path) -> list[Path]:
-    """Copy a file to ``.bak`` unless an export wrote its content; to ``.bak2`` and so on if that has other content.
+    """Copy a file to ``.bak``, or to ``.bak2`` and so on if that has other content.
+
+    Empty files, and content that an export wrote, need no copy.
 
     Return the copy if it is new.
 
@@ -314,7 +316,7 @@ def _keep(path: Path) -> list[Path]:
     OSError
         The file cannot be read.
     """
-    if not os.path.isfile(path) or is_own(path):
+    if not os.path.isfile(path) or not os.path.getsize(path) or is_own(path):
         return []
     content, number = path.read_bytes(), 1
     copy = path.with_name(path.name + BACKUP)

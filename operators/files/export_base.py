@@ -262,7 +262,7 @@ class ExportScene(ExportDialog):
     ) -> None:
         """Store the file record on the exported objects or collection, for the next export to the file.
 
-        A new target is an undo step: undoing a later edit must not lead back to the file of the import.
+        Another target is an undo step: undoing a later edit must not lead back to the file of the import.
         """
         objects = source.objects or candidates_of(context, source)
         clip_files = clip_files_of(context, source, values)
@@ -276,7 +276,7 @@ class ExportScene(ExportDialog):
                 if moves_target(source.collection, record):
                     file_records.clear(objects)
             moved = [owner for owner in owners if moves_target(owner, record)]
-            has_new_target |= any(stored_file(owner).path != str(path) for owner in moved)
+            has_new_target |= any(stored_file(owner).path not in {"", str(path)} for owner in moved)
             file_records.write(moved, record, is_confirmed=True)
             others = [owner for owner in owners if owner not in moved]
             file_records.write(others, record, is_confirmed=True, is_target=False)

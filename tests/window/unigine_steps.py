@@ -44,7 +44,9 @@ def rig() -> Steps:
 
     out = FOLDER / "out"
     out.mkdir()
+    imported = set(bpy.data.objects.keys())
     yield from exports(mesh, out)
+    yield from undo(imported, "the new target of the export")
     yield from undo(before, "the mesh, its armature and animation")
     check(not bpy.data.armatures and not bpy.data.actions, "after undo no armature or action is left behind")
 
