@@ -36,7 +36,7 @@ from ..rigging.armature_reading import ReadSkeleton, SkeletonSpace
 from ..scene_state import set_frame
 from ..steps import Step, Steps, scaled
 from .clip_sampling import drop_repeated_pose
-from .left_out import Movement, Movements
+from .left_out import Movements
 from .reading.rest_meshes import shape_keys
 from .shapeless_poses import FigureShape, ShapeRemoval, shape_of
 
@@ -171,7 +171,7 @@ class JointSampler:
         Clips that depend on keys alone are computed without changing the scene.
         """
         moves = any(pose_curves.moves_object(rig.obj, source) for source in sources)
-        if moves or (sources and Movement.TRANSFORM in Movements().of(rig.obj)):
+        if moves or (sources and Movements().moves(rig.obj)):
             text = "the armature object itself is animated; only its bones are exported"
             self.report.loss("armature-object-animated", text, item=rig.obj.name)
         pose_curves.report_other_axes(rig.obj, sources, self.report)

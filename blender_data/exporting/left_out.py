@@ -44,7 +44,7 @@ class Movements:
 
     def __init__(self) -> None:
         self._changing: dict[bpy.types.ID, bool] = {}
-        self._paths: dict[bpy.types.ID, set[str]] = {}
+        self._paths: dict[tuple[bpy.types.ID, tuple[str, ...]], set[str]] = {}
         self._of: dict[bpy.types.Object, set[Movement]] = {}
 
     def of(self, obj: bpy.types.Object) -> set[Movement]:
@@ -59,7 +59,7 @@ class Movements:
 
     def _find(self, obj: bpy.types.Object, found: set[Movement]) -> None:
         """Add how an object moves; that of its parents is known."""
-        moving = (self.moves_alone(obj) or self._follows(obj), self.deforms(obj), self._poses(obj))
+        moving = (self.moves(obj), self.deforms(obj), self._poses(obj))
         found |= {kind for kind, is_there in zip(Movement, moving, strict=True) if is_there}
         rig = armature_of(obj)
         shown = list(obj.children) if obj.instance_type in {"VERTS", "FACES"} else shown_by([obj])
@@ -73,15 +73,20 @@ class Movements:
             self._changing[block] = found.moves_by_itself or any(map(_played_paths, found.animated))
         return block is not None and self._changing[block]
 
-    def paths(self, block: bpy.types.ID) -> set[str]:
-        """Return the data paths of a block that its animation changes."""
-        if block not in self._paths:
-            self._paths[block] = _played_paths(block)  # also for drivers that depend on each other
+    def paths(self, block: bpy.types.ID, *beginnings: str) -> set[str]:
+        """Return the data paths of a block that its animation changes, by default with any beginning.
+
+        Reading the keys of all curves of a rig takes long, so only those with these beginnings are read.
+        """
+        key = block, beginnings
+        if key not in self._paths:
+            self._paths[key] = _played_paths(block, beginnings)  # also for drivers that depend on each other
             data = getattr(block, "animation_data", None)  # images have none
             for curve in data.drivers if data is not None else ():
-                if any(self._drives(*target) for target in _targets(curve.driver)):
-                    self._paths[block].add(curve.data_path)
-        return self._paths[block]
+                is_asked = curve.data_path.startswith(beginnings or "")
+                if is_asked and any(self._drives(*target) for target in _targets(curve.driver)):
+                    self._paths[key].add(curve.data_path)
+        return self._paths[key]
 
     def _drives(self, kind: str, target: bpy.types.DriverTarget) -> bool:
         """Return whether the value that a driver reads, as a variable of this type, changes with time."""
@@ -89,14 +94,16 @@ class Movements:
             return self.changes(target.id)
         return any(target.data_path.startswith(path) for path in self.paths(target.id))
 
+    def moves(self, obj: bpy.types.Object) -> bool:
+        """Return whether the transform of an object changes, by itself or with its parents."""
+        return self.moves_alone(obj) or self._follows(obj)
+
     def moves_alone(self, obj: bpy.types.Object) -> bool:
         """Return whether the transform of an object changes by its own animation, constraints or physics."""
         is_simulated = obj.rigid_body is not None and obj.rigid_body.type == "ACTIVE"
         rotation = rotation_channel(obj.rotation_mode)
-        is_animated = any(
-            path.startswith((*_TRANSFORMS, "constraints[")) and ("rotation_" not in path or rotation in path)
-            for path in self.paths(obj)
-        )
+        paths = self.paths(obj, *_TRANSFORMS, "constraints[")
+        is_animated = any("rotation_" not in path or rotation in path for path in paths)
         return is_simulated or is_animated or self._is_constrained(obj, obj)
 
     def _follows(self, obj: bpy.types.Object) -> bool:
@@ -112,9 +119,8 @@ class Movements:
 
     def _poses(self, rig: bpy.types.Object) -> bool:
         """Return whether bones of an armature move."""
-        is_animated = any(path.startswith("pose.") for path in self.paths(rig))
         bones = rig.pose.bones if rig.pose is not None else ()
-        return is_animated or any(self._is_constrained(bone, rig) for bone in bones)
+        return bool(self.paths(rig, "pose.")) or any(self._is_constrained(bone, rig) for bone in bones)
 
     def _is_constrained(self, owner: Any, obj: bpy.types.Object) -> bool:
         """Return whether constraints of an object or bone follow something else that changes."""
@@ -137,7 +143,7 @@ class Movements:
     def _is_animated(self, modifier: bpy.types.Modifier, obj: bpy.types.Object) -> bool:
         """Return whether animation changes settings of a modifier that have an effect in viewports."""
         start = f'modifiers["{bpy.utils.escape_identifier(modifier.name)}"]'
-        found = {path.removeprefix(start) for path in self.paths(obj) if path.startswith(start)}
+        found = {path.removeprefix(start) for path in self.paths(obj, start)}
         hides = ".show_viewport" in found
         return hides or (modifier.show_viewport and any(not path.startswith(".show_") for path in found))
 
@@ -147,8 +153,8 @@ class Movements:
         return is_moving or any(self.changes(block) for block in blocks if block not in (None, obj))
 
 
-def _played_paths(block: bpy.types.ID) -> set[str]:
-    """Return the data paths that actions, strips and drivers of time change."""
+def _played_paths(block: bpy.types.ID, beginnings: tuple[str, ...] = ()) -> set[str]:
+    """Return the data paths with these beginnings, or all, that actions, strips and drivers of time change."""
     data = getattr(block, "animation_data", None)
     if data is None:
         return set()
@@ -157,14 +163,17 @@ def _played_paths(block: bpy.types.ID) -> set[str]:
     playing = [strip for track in tracks for strip in track.strips if not strip.mute]
     for strip in playing:
         playing += [inner for inner in strip.strips if not inner.mute]  # the loop reaches these, too
-    found = {c.data_path for c in data.drivers if c.driver.is_valid and not c.mute and _is_of_time(c.driver)}
+    asked = beginnings or ""
+    drivers = [c for c in data.drivers if c.driver.is_valid and not c.mute and c.data_path.startswith(asked)]
+    found = {curve.data_path for curve in drivers if _is_of_time(curve.driver)}
     for holder in action_holders(block):
         is_strip = holder != data
         if not is_strip or holder in playing:
             fades = is_strip and holder.use_animated_influence
             for curve in action_curves(holder.action, holder.action_slot):
                 path = curve.data_path  # reading keys takes long: one component is enough
-                if path not in found and not curve.mute and (fades or varies(curve) or _is_generated(curve)):
+                is_asked = path.startswith(asked) and path not in found and not curve.mute
+                if is_asked and (fades or varies(curve) or _is_generated(curve)):
                     found.add(path)
     return found
 
