@@ -287,7 +287,7 @@ def is_own(path: Path) -> bool:
     if entry is not None and digest == entry.own != "":
         return True
     try:
-        return _written_key(path, digest) in (user_folder() / _WRITTEN).read_text("ascii").split()
+        return _written_key(path, digest) in (user_folder() / _WRITTEN).read_text("ascii")
     except (OSError, ValueError):
         return False
 
