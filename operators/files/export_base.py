@@ -269,13 +269,15 @@ class ExportScene(ExportDialog):
         has_new_target = False
         for path, scene in written:
             record = FileRecord(path, self.format.name, digest_of(path), values, tuple(self.given()), clip_files)
-            names = {node.name for node in scene.nodes}
-            owners: list[Any] = [obj for obj in objects if len(written) == 1 or name_in_file(obj) in names]
-            if len(written) == 1 and source.collection is not None:
+            owners: Sequence[Any] = objects
+            if len(written) > 1:
+                names = {node.name for node in scene.nodes}
+                owners = [obj for obj in objects if name_in_file(obj) in names]
+            elif source.collection is not None:
                 owners = [source.collection]
-                if moves_target(source.collection, record):
-                    file_records.clear(objects)
             moved = [owner for owner in owners if moves_target(owner, record)]
+            if source.collection in moved:
+                file_records.clear(objects)
             has_new_target |= any(stored_file(owner).path not in {"", str(path)} for owner in moved)
             file_records.write(moved, record, is_confirmed=True)
             others = [owner for owner in owners if owner not in moved]
