@@ -399,6 +399,8 @@ class Skeleton:
     """Identifier of the directions that ``tail`` and ``up`` give to bones, if actions depend on it."""
     inherits_scale: bool = True
     """Whether the scale of a posed joint also scales its children, and not only their distance."""
+    hidden_groups: frozenset[str] = frozenset()
+    """Groups of joints whose bone collections are hidden in a new armature."""
     slider_values: dict[int, float] | None = None
     """Positions in percent of the sliders that shape the figure, by number; the others stay as they are. None if the
     file has no shape."""

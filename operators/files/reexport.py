@@ -393,7 +393,7 @@ def draw_button(layout: Any, context: bpy.types.Context) -> bool:
     for name, found in (files | {found.format: found for found in exports_of(context)}).items():
         text = iface_("Re-export to {}").format(found.path.name)
         operator = EXPORT_SCENE_OT_meshferry_again.bl_idname
-        layout.operator(operator, text=text, icon="FILE_REFRESH", translate=False).file_format = name
+        layout.operator(operator, text=text, icon="FILE_TICK", translate=False).file_format = name
     return record is not None
 
 

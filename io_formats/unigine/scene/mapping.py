@@ -84,7 +84,7 @@ def facts(document: SceneFile) -> dict[str, Any]:
 
 
 _LIGHTS = {"LightOmni": LightKind.POINT, "LightProj": LightKind.SPOT, "LightWorld": LightKind.SUN}
-_CAMERAS = {"PlayerSpectator", "PlayerDummy", "PlayerPersecutor", "PlayerActor"}
+_CAMERAS = dict.fromkeys(("PlayerSpectator", "PlayerDummy", "PlayerPersecutor", "PlayerActor"))
 _FIELD_OF_VIEW = 60.0
 _BRIGHTEST = 1e6
 _FARTHEST = 1e6
@@ -179,7 +179,16 @@ class PlacementBuilder:
             rest = sum(self._others.values()) - sum(count for _, count in self._others.most_common(_NAMED))
             more = Text(" and {:,} more", rest) if rest else ""
             nodes = counted(sum(self._others.values()), "node")
-            self.scene.report.note("nodes-as-empties", "{} imported as empties: {}{}", nodes, ", ".join(kinds), more)
+            has_lights, has_cameras = (not group.keys().isdisjoint(self._others) for group in (_LIGHTS, _CAMERAS))
+            hint: str = ""
+            if has_lights and has_cameras:
+                hint = Text("; the options Lights and Cameras make lights and cameras")
+            elif has_lights:
+                hint = Text("; the option Lights makes lights")
+            elif has_cameras:
+                hint = Text("; the option Cameras makes cameras")
+            template = "{} imported as empties: {}{}{}"
+            self.scene.report.note("nodes-as-empties", template, nodes, ", ".join(kinds), more, hint)
         return self.scene
 
     def _add_part(self, document: SceneFile, name: str, path: str) -> int:

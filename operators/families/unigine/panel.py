@@ -76,7 +76,7 @@ def armature_panel(layout: Any, context: bpy.types.Context) -> None:
     rig = rig_of(context.object)
     if rig != context.object:
         column.label(text=rig.name, icon="OUTLINER_OB_ARMATURE", translate=False)
-    button(column, "export_scene.unigine_anim", text="Export…", icon="EXPORT")
+    button(column, "export_scene.unigine_anim", text="Export Animation…", icon="EXPORT")
     draw_actions(column, actions_of(rig), root_motion=True)
     column.prop(rig.meshferry, "skeleton_guid")
     column.prop(rig.meshferry, "skeleton_path")
