@@ -156,7 +156,7 @@ def _importer(family: Family, hooks: Hooks) -> Any:
         "bl_description": f"Import {family.label} files",
         "panel_prefix": family.name.upper(),
         "option_table": import_table(*formats),
-        "entry_text": f"{label_of(family, formats[0])} ({shown})",
+        "entry_text": f"{family.label} ({shown})",
         "formats": tuple(formats),
         "usual_names": file_patterns(extensions),
     }

@@ -30,7 +30,7 @@ ICON_WIDTH = 22
 def concerns(context: bpy.types.Context, family: str) -> bool:
     """Return whether to show a family's panels: for its imports, and for data made in Blender.
 
-    A family that is switched off in the preferences has panels where it has been used: for what was exported to it.
+    A family that is switched off in the preferences has panels for data that was last exported to it.
     """
     formats = {known.name for known in FAMILIES[family].formats}
     if origins := origins_of(context):

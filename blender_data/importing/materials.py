@@ -250,9 +250,8 @@ def _draw_icon(material: bpy.types.Material) -> None:
     y, x = 1.1 * ((np.mgrid[:_ICON_SIDE, :_ICON_SIDE] + 0.5) / (_ICON_SIDE / 2) - 1.0)
     height = 1.0 - x * x - y * y  # squared, of a sphere
     light = 0.3 + 0.7 * np.clip(0.6 * y - 0.4 * x + 0.7 * np.sqrt(np.maximum(height, 0.0)), 0.0, 1.0)
-    pixels = np.ones((_ICON_SIDE, _ICON_SIDE, 4), np.float32)
-    pixels[..., :3] = linear_to_srgb((light[..., None] * material.diffuse_color[:3]).astype(np.float32))
-    pixels[height < 0.0] = 0.0
+    color = np.array((*material.diffuse_color[:3], 1.0), np.float32)
+    pixels = linear_to_srgb(color * np.stack((light, light, light, height >= 0.0), axis=2).reshape(-1, 4))
     preview = material.preview_ensure()
     preview.icon_size = (_ICON_SIDE, _ICON_SIDE)
     preview.icon_pixels_float.foreach_set(pixels.reshape(-1))
