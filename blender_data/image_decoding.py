@@ -24,7 +24,7 @@ def mean_color(image: bpy.types.Image) -> Color | None:
     """Return the mean linear colour of an image that is decoded already, or of a packed DDS file; None for others."""
     is_float, weights = False, None
     if image.has_data:
-        count = image.size[0] * image.size[1]
+        count = len(image.pixels) // max(1, image.channels)
         is_placeholder = count == 1 and image.packed_file is None  # of a file that was not found
         if is_placeholder or not 0 < count <= _MOST_PIXELS:
             return None

@@ -45,8 +45,8 @@ _MOST_FILES = 12
 """Largest number of files listed for a .blend file."""
 
 _IN_USE = (
-    "Show menu entries of this format, and its panels for objects made in Blender. Objects that came from it or went to "
-    "it last keep their panels; scripts, drag and drop and the command line always work"
+    "Show menu entries of this format, and its panels for objects made in Blender. Objects that came from it or were "
+    "last exported to it keep their panels; scripts, drag and drop and the command line always work"
 )
 
 

@@ -232,8 +232,8 @@ class MaterialFinder:
             self._means[image] = mean_color(image)
         mean = self._means.get(image)
         if mean is not None:
-            for channel, part in enumerate(mean):
-                material.diffuse_color[channel] *= part
+            color: Any = tuple(material.diffuse_color)
+            material.diffuse_color = (*(part * share for part, share in zip(color, mean, strict=False)), color[3])
 
     def _shading(self, given: Material, layers: MeshLayers) -> Shading:
         shading = given.shading
@@ -246,12 +246,13 @@ _ICON_SIDE = 32
 
 
 def _draw_icon(material: bpy.types.Material) -> None:
-    """Give a material an icon of its colour. Blender's previews have no colour attributes, so that it would be black."""
+    """Give a material an icon of its colour. Blender's preview has no colour attributes, so that it would be black."""
     y, x = 1.1 * ((np.mgrid[:_ICON_SIDE, :_ICON_SIDE] + 0.5) / (_ICON_SIDE / 2) - 1.0)
     height = 1.0 - x * x - y * y  # squared, of a sphere
     light = 0.3 + 0.7 * np.clip(0.6 * y - 0.4 * x + 0.7 * np.sqrt(np.maximum(height, 0.0)), 0.0, 1.0)
-    color = np.array((*material.diffuse_color[:3], 1.0), np.float32)
-    pixels = linear_to_srgb(color * np.stack((light, light, light, height >= 0.0), axis=2).reshape(-1, 4))
+    color = np.array(material.diffuse_color, np.float32)
+    pixels = linear_to_srgb(light.reshape(-1, 1) * color)
+    pixels[:, 3] = height.reshape(-1) >= 0.0
     preview = material.preview_ensure()
     preview.icon_size = (_ICON_SIDE, _ICON_SIDE)
     preview.icon_pixels_float.foreach_set(pixels.reshape(-1))

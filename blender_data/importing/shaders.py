@@ -170,8 +170,9 @@ def show(
 
 def shown_tint(shading: Shading) -> Tint:
     """Return the colour for the Solid view, which is the emission of materials that only emit."""
-    is_emission = shading.emission is not None and not any(shading.base_color.value)
-    return shading.emission if is_emission else shading.base_color
+    if shading.emission is not None and not any(shading.base_color.value):
+        return shading.emission
+    return shading.base_color
 
 
 def likeness(shading: Shading) -> Hashable:

@@ -190,7 +190,7 @@ def sample_colors(picture: Picture, most: int) -> npt.NDArray[np.float32] | None
         start = _ENDS_AT[layout]
         ends = np.ascontiguousarray(units[:, start : start + 4]).view("<u2")[..., None]
         colors = (ends >> (11, 5, 0) & (31, 63, 31)).astype(np.float32) / np.array((31, 63, 31), np.float32)
-        return (_SHARES @ colors).reshape(-1, 3)
+        return np.asarray(_SHARES @ colors, np.float32).reshape(-1, 3)
     places = [layout.value.find(channel) for channel in "RGB"]
     if layout.is_compressed or min(places) < 0:
         return None

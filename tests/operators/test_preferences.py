@@ -25,9 +25,7 @@ def _entries(bpy):
     """Return the operators that the add-on's functions draw in Blender's menus."""
     layout = MagicMock()
     collection, active = bpy.context.scene.collection, bpy.context.object
-    context = SimpleNamespace(
-        selected_ids=[], id=None, collection=collection, object=active, scene=bpy.context.scene
-    )
+    context = SimpleNamespace(selected_ids=[], id=None, collection=collection, object=active, scene=bpy.context.scene)
     menus = ("TOPBAR_MT_file_import", "TOPBAR_MT_file_export", "OUTLINER_MT_collection")
     for menu in (*menus, "VIEW3D_MT_armature_add", "VIEW3D_MT_object"):
         for draw in getattr(bpy.types, menu).draw._draw_funcs:

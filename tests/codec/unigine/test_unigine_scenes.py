@@ -286,7 +286,10 @@ def test_lights_and_cameras_by_option() -> None:
     plain = UNIGINE_SCENE.to_scene(document, "w")
     assert named(plain, "spot").content is None
     assert [text for text in plain.report.messages if text.is_note] == [
-        "2 nodes imported as empties: 1 LightProj, 1 PlayerDummy; the options Lights and Cameras make lights and cameras"
+        (
+            "2 nodes imported as empties: 1 LightProj, 1 PlayerDummy; the options Lights and Cameras make lights and "
+            "cameras"
+        )
     ]
     for option, hint in (
         ("use_cameras", "1 node imported as empties: 1 LightProj; the option Lights makes lights"),
