@@ -24,9 +24,7 @@ def mean_color(image: bpy.types.Image) -> Color | None:
     """Return the mean linear colour of an image that is decoded already, or of a packed DDS file; None for others."""
     is_float, weights = False, None
     if image.has_data:
-        count = len(image.pixels) // max(1, image.channels)
-        is_placeholder = count == 1 and image.packed_file is None  # of a file that was not found
-        if is_placeholder or not 0 < count <= _MOST_PIXELS:
+        if not 0 < len(image.pixels) <= _MOST_PIXELS * image.channels:
             return None
         pixels = pixels_of(image).reshape(-1, 4)
         pixels = pixels[:: max(1, len(pixels) // _SAMPLES) | 1]  # an odd step, so that samples are of many columns
