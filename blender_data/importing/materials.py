@@ -252,7 +252,8 @@ def _draw_icon(material: bpy.types.Material) -> None:
     light = 0.3 + 0.7 * np.clip(0.6 * y - 0.4 * x + 0.7 * np.sqrt(np.maximum(height, 0.0)), 0.0, 1.0)
     color = np.array(material.diffuse_color, np.float32)
     pixels = linear_to_srgb(light.reshape(-1, 1) * color)
-    pixels[:, 3] = height.reshape(-1) >= 0.0
+    pixels[:, 3] = 1.0
+    pixels[height.reshape(-1) < 0.0] = 0.0
     preview = material.preview_ensure()
     preview.icon_size = (_ICON_SIDE, _ICON_SIDE)
     preview.icon_pixels_float.foreach_set(pixels.reshape(-1))

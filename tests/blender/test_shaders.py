@@ -416,7 +416,7 @@ def test_solid_view_and_icons_have_the_colours_of_textures() -> None:
     previews = {name: material.preview for name, material in made.items()}
     assert [name for name, found in previews.items() if found is not None and found.is_icon_custom] == ["plain"]
     icon = np.array(previews["plain"].icon_pixels_float).reshape(32, 32, 4)
-    assert icon[16, 16, 2] > icon[16, 16, 0] > icon[16, 16, 1] > 0.1 and icon[0, 0, 3] == 0.0
+    assert icon[16, 16, 2] > icon[16, 16, 0] > icon[16, 16, 1] > 0.1 and icon[16, 16, 3] == 1.0 and not icon[0, 0].any()
     for name, color in (("packed", (1.0, 1.0, 1.0, 1.0)), ("gone", (1.0, 1.0, 1.0, 1.0))):
         assert material_reading.read_material(made[name], Report()).color == color
     read = shading_reading.read_shading(made["packed"], image_maps.ImageReader(Report()), [], Report())

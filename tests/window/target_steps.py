@@ -66,6 +66,7 @@ def blueprint() -> Steps:
     yield from show_sidebar("Meshferry")
     yield from picture("target-blueprint")
     bpy.context.view_layer.objects.active = None  # fewer panels
+    yield 3 * DRAW  # panels move into place
     yield from picture("target-blueprint-export")
     activate(roof)
     with in_view3d():
