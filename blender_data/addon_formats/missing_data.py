@@ -37,6 +37,12 @@ def report_missing(objects: Iterable[bpy.types.Object], report: Report, *, with_
     report.loss_of("missing-file", "{} of the .blend file not found: {}", files, "file")
 
 
+def images_of(objects: Iterable[bpy.types.Object]) -> list[bpy.types.Image]:
+    """Return the images that objects use, in the order of the file."""
+    used = _used_by(objects, with_materials=True)
+    return [image for image in bpy.data.images if image in used]
+
+
 def _used_by(objects: Iterable[bpy.types.Object], *, with_materials: bool) -> set[Any]:
     """Return objects with all data blocks that they use at any depth."""
     uses: dict[bpy.types.ID, list[bpy.types.ID]] = {}

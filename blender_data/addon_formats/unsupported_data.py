@@ -168,9 +168,10 @@ def _has_mixture(material: bpy.types.Material) -> bool:
         return False
     nodes = [found.node for found in sources(Socket(output.inputs["Surface"]))]
     has_image = any(node.type == "TEX_IMAGE" for node in nodes)
-    return has_image and any(_mixes(node) for node in nodes if node.type == "MIX")
+    return has_image and any(map(mixes, nodes))
 
 
-def _mixes(node: bpy.types.Node) -> bool:
-    """Return whether a Mix node blends two colours by a linked factor."""
-    return bool(node.blend_type == "MIX" and any(entry.is_linked for entry in node.inputs if entry.type == "VALUE"))
+def mixes(node: bpy.types.Node) -> bool:
+    """Return whether a node is a Mix node that blends two colours by a linked factor."""
+    is_blend = node.type == "MIX" and node.blend_type == "MIX"
+    return bool(is_blend and any(entry.is_linked for entry in node.inputs if entry.type == "VALUE"))

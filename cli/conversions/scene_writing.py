@@ -341,7 +341,7 @@ class OutputWriter:
         if self._settings.dry_run:
             return
         outputs, notices = blender_exchange.write_objects(self._session, objects, clips, outcome.target, target)
-        outcome.add(notices)
+        outcome.report(notices, strict=self._settings.strict)
         self.put(outcome, job, outputs)
 
     def _report_left_out(self, objects: list[Any], outcome: Outcome, target: BlenderFormat) -> None:

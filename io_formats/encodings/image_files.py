@@ -24,18 +24,23 @@ _MAGICS = {
     b"8BPS": "PSD",
     b"BM": "BMP",
 }
-_EXTENSIONS = (
-    (b"\x89PNG", ".png"),
-    (b"\xff\xd8\xff", ".jpg"),
-    (b"BM", ".bmp"),
-    (b"\xff\x4f\xff\x51", ".j2c"),
-    (b"\0\0\0\x0cjP", ".jp2"),
-    (b"II*\0", ".tif"),
-    (b"MM\0*", ".tif"),
-    (b"DDS ", ".dds"),
-    (b"RIFF", ".webp"),
-    (b"v/1\x01", ".exr"),
+_EXTENSIONS = tuple(
+    (re.compile(pattern, re.DOTALL), tuple(extensions.split()))
+    for pattern, extensions in (
+        (rb"\x89PNG", ".png"),
+        (rb"\xff\xd8\xff", ".jpg .jpeg .jpe"),
+        (rb"BM", ".bmp"),
+        (rb"\xff\x4f\xff\x51", ".j2c .jpc .j2k"),
+        (rb"\0\0\0\x0cjP", ".jp2"),
+        (rb"II\*\0|MM\0\*", ".tif .tiff .tx"),
+        (rb"DDS ", ".dds"),
+        (rb"RIFF.{4}WEBP", ".webp"),
+        (rb"v/1\x01", ".exr"),
+        (rb"#\?RADIANCE|#\?RGBE", ".hdr"),
+        (rb"8BPS", ".psd .psb .pdd"),
+    )
 )
+"""Beginnings of image files, each with its usual extension and others in use."""
 _BEGINNING = re.compile(
     rb"\x89PNG|\xff\xd8\xff|(II|MM)(\*\0|\0[*+]|\+\0)|v/1\x01|#\?RADIANCE|#\?RGBE|8BPS|DDS |\xff\x4f\xff\x51"
     rb"|\0\0\0\x0cjP|GIF8|SDPX|XPDS|\x80\x2a\x5f\xd7|\x01\xda[\0\1]|BM.{12}[\x0c\x28\x34\x38\x40\x6c\x7c]\0\0\0"
@@ -69,8 +74,10 @@ def begins_as_picture(data: bytes) -> bool:
 
 
 def extension_of(data: bytes, given: str) -> str:
-    """Return the extension of an image file by its content, or ``given`` if the content is unknown."""
-    return next((extension for magic, extension in _EXTENSIONS if data.startswith(magic)), given)
+    """Return the extension of an image file by its content, or ``given`` if it fits or the content is unknown."""
+    unknown = (".tga",) if _is_targa(data) else (given,)
+    found = next((extensions for magic, extensions in _EXTENSIONS if magic.match(data)), unknown)
+    return given if given.lower() in found else found[0]
 
 
 def _is_targa(data: bytes) -> bool:
