@@ -19,6 +19,7 @@ from ..animated_blocks import with_shape_keys
 from ..animation.clip_sources import clip_name
 from ..armature_modifiers import MESHABLE
 from ..exporting.object_selection import enabled_objects, is_disabled, is_of_body, shown_by
+from ..exporting.reading import mesh_reading
 from ..rigging import shown_bindings
 
 _OWN = "meshferry"
@@ -188,6 +189,15 @@ def count_faces(context: bpy.types.Context, objects: Iterable[bpy.types.Object],
             faces += len(mesh.polygons)
             corners += len(mesh.loops)
     return corners - 2 * faces if triangulated else faces
+
+
+def report_without_faces(context: bpy.types.Context, objects: Iterable[bpy.types.Object], report: Report) -> None:
+    """Report meshes with faces of which modifiers leave nothing."""
+    depsgraph = context.evaluated_depsgraph_get()
+    for obj in objects:
+        seen = obj.evaluated_get(depsgraph)
+        if obj.type == "MESH" and len(obj.data.polygons) and not len(seen.data.vertices):
+            mesh_reading.report_without_faces(report, obj, seen, seen.data)
 
 
 def sharp_objects(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -> list[str]:

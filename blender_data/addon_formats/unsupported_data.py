@@ -155,10 +155,12 @@ def _with_inverted_green(image: bpy.types.Image) -> bpy.types.Image:
     return made
 
 
-def report_mixtures(materials: Iterable[bpy.types.Material], report: Report) -> None:
-    """Report the materials with a mixture of images by a factor that is not constant."""
-    names = of_kind("material", (material.name for material in materials if _has_mixture(material)))
+def report_mixtures(materials: Iterable[bpy.types.Material], report: Report) -> list[bpy.types.Material]:
+    """Report the materials with a mixture of images by a factor that is not constant; return the others."""
+    mixed = [material for material in materials if _has_mixture(material)]
+    names = of_kind("material", [material.name for material in mixed])
     report.loss_of("image-mixture", "{} with a mixture of images, which the file does not hold: {}", names, "material")
+    return [material for material in materials if material not in mixed]
 
 
 def _has_mixture(material: bpy.types.Material) -> bool:
@@ -168,10 +170,9 @@ def _has_mixture(material: bpy.types.Material) -> bool:
         return False
     nodes = [found.node for found in sources(Socket(output.inputs["Surface"]))]
     has_image = any(node.type == "TEX_IMAGE" for node in nodes)
-    return has_image and any(map(mixes, nodes))
+    return has_image and any(_mixes(node) for node in nodes if node.type == "MIX")
 
 
-def mixes(node: bpy.types.Node) -> bool:
-    """Return whether a node is a Mix node that blends two colours by a linked factor."""
-    is_blend = node.type == "MIX" and node.blend_type == "MIX"
-    return bool(is_blend and any(entry.is_linked for entry in node.inputs if entry.type == "VALUE"))
+def _mixes(node: bpy.types.Node) -> bool:
+    """Return whether a Mix node blends two colours by a linked factor."""
+    return bool(node.blend_type == "MIX" and any(entry.is_linked for entry in node.inputs if entry.type == "VALUE"))

@@ -525,14 +525,15 @@ def write_objects(
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="meshferry-"))
         chosen = Path(folder, target.name)
         used = image_files.used_materials(objects) if known.capabilities.materials else []
+        blocks = missing_data.used_by(objects, with_materials=bool(used))
+        images = [image for image in session.load_for_changes().data.images if image in blocks]
         place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="meshferry-")))
-        images = missing_data.images_of(objects) if used else ()
+        own = image_files.own_image_files(place, target.stem if known.is_set else "", images)
         with session.quiet():  # Blender prints the names of images
-            owner = target.stem if known.is_set else ""
-            files = stack.enter_context(image_files.own_image_files(place, owner, images))
+            files = stack.enter_context(own)
         if known.drops_duplicates:
             stack.enter_context(unsupported_data.separated_faces(objects))
-        unsupported_data.report_mixtures(used, report)
+        plain = unsupported_data.report_mixtures(used, report)
         if known.scales_before_rotating:
             stack.enter_context(gltf_export.scaled_before_rotated(used, report))
         try:
@@ -547,7 +548,7 @@ def write_objects(
         outputs = _outputs(Path(folder), chosen)
         is_gltf = chosen.suffix.lower() in _GLTF
         names = [image.get("name", "") for image in gltf_json(chosen).get("images", [])] if is_gltf else None
-        image_files.report_lost_images(used, files, outputs, names, report)
+        image_files.report_not_written(plain, files, outputs, names, report)
         return outputs, report.messages
 
 

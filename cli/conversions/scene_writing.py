@@ -82,7 +82,7 @@ def placement_facts(placement: Placement) -> dict[str, Any]:
 
 def _clip(clip: Clip) -> dict[str, Any]:
     """Return the facts of a clip. A clip with keys at arbitrary times has a length instead of a number of frames."""
-    found = {"name": clip.name, "kind": _kind(clip), "frames": clip.frame_count, "fps": clip.fps or clip.key_rate}
+    found = {"name": clip.name, "kind": _kind(clip), "frames": clip.frames_at_rate, "fps": clip.fps or clip.key_rate}
     return {**found, "seconds": round(clip.duration, 6)} if clip.keys else found
 
 
@@ -254,7 +254,9 @@ class OutputWriter:
             playing = addon_export.playing_clips(chosen)
             together = [clip for clip in scene.clips if clip.name in playing]
             scene.clips = together[:1] + [clip for clip in scene.clips if clip not in together]
-        lost: list[Message] = [*part.left_out, *losses(scene if can.clips else replace(scene, clips=[]), can)]
+        report = Report([*part.left_out, *losses(scene if can.clips else replace(scene, clips=[]), can)])
+        addon_export.report_without_faces(self._session.load_for_changes().context, chosen, report)
+        lost = report.messages
         lost += [*lost_objects(chosen, can), *lost_by_exporter(scene, target)]
         lost += lost_movement(chosen, ExportOptions.of(self._settings.export_options), target, len(scene.clips))
         unseen = dict.fromkeys([*left_out, *addon_export.disabled_in_instances(chosen)])
