@@ -320,7 +320,7 @@ class OutputWriter:
     def write_objects(
         self, objects: list[Any], clips: list[str], outcome: Outcome, job: ConversionJob, target: BlenderFormat
     ) -> None:
-        """Write objects of the open file, unless this is a dry run.
+        """Write objects of the open file; a dry run only finds out what the exporter leaves out.
 
         Raises
         ------
@@ -340,8 +340,6 @@ class OutputWriter:
             self._report_left_out(objects, outcome, target)
         if target.moves_rigs_in:
             outcome.add(turned_rigs(objects, by_name(target.moves_rigs_in)))
-        if self._settings.dry_run:
-            return
         outputs, notices = blender_exchange.write_objects(self._session, objects, clips, outcome.target, target)
         outcome.report(notices, strict=self._settings.strict)
         self.put(outcome, job, outputs)
