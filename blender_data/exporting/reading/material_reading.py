@@ -226,7 +226,7 @@ def report_still(report: Report, image: bpy.types.Image) -> None:
     about = report.about(Named("image", image.name))
     if image.source == "TILED":
         about.loss("image-tiles", "it is in tiles, of which only the first was exported")
-    elif image.source in {"MOVIE", "SEQUENCE"}:
+    elif image.source not in {"FILE", "GENERATED"}:
         about.loss("image-still", "it is a film or a sequence of images, of which at most one was exported")
 
 
