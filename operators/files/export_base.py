@@ -370,7 +370,8 @@ def read_blender_scene(
 def _request(
     context: bpy.types.Context, source: Any, name: str, target: Format, values: Mapping[str, Any]
 ) -> export_options.ExportRequest:
-    return export_options.ExportRequest(context, source, to_export_options(values), name, target.capabilities)
+    can = target.capabilities_with(values)
+    return export_options.ExportRequest(context, source, to_export_options(values), name, can)
 
 
 def encode_steps(
