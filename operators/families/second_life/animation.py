@@ -11,8 +11,13 @@ from ....blender_data.animation import clean_actions, cycles, playback, pose_cur
 from ....blender_data.animation.scene_time import SceneTime
 from ....blender_data.property_groups.translation_context import CONTEXT
 from ....io_formats.core.messages import counted
-from ....io_formats.second_life.animation.checks import EMOTES, HAND_POSES, emote_label, hand_pose_label
-from ....io_formats.second_life.animation.format import SECOND_LIFE_ANIMATION
+from ....io_formats.second_life.animation.format import (
+    EMOTES,
+    HAND_POSES,
+    SECOND_LIFE_ANIMATION,
+    emote_label,
+    hand_pose_label,
+)
 from ...files.clip_export import active_action, rig_of
 from ...findings.finding_list import draw_findings
 from ...layouts import button, draw_rest, property_column, requires
