@@ -16,6 +16,7 @@ from ....blender_data.scene_state import update_worlds
 from ....io_formats.core.messages import Text, counted
 from ....io_formats.core.scene import Joint, Skeleton
 from ....io_formats.second_life.avatar import joints, skeletons
+from ....io_formats.second_life.avatar.avatar_fit import joint_ends
 from ....io_formats.second_life.avatar.joints import BODY, CHOICES, facing, is_chosen
 from ....io_formats.second_life.models.space import TO_AVATAR
 from ...layouts import IN_EDITABLE_SCENE, Condition, button, requires
@@ -63,8 +64,6 @@ def bone_lines(armature: Any) -> dict[str, Any]:
 
     The ends are those of the joints, since bones may be drawn in other directions.
     """
-    from ....io_formats.second_life.avatar.avatar_fit import joint_ends
-
     known = known_bones(armature)
     heads = {name: np.array(armature.data.bones[name].head_local, np.float64) for name in known}
     ends = joint_ends({joint: heads[name] for name, joint in reversed(known.items())})

@@ -14,11 +14,11 @@ from ....blender_data.importing.import_options import ImportOptions
 from ....blender_data.mesh_data.element_selection import select_points
 from ....blender_data.operator_calls import Selection
 from ....blender_data.property_groups.translation_context import CONTEXT
-from ....blender_data.rigging import as_shown, bodies, body_shapes, joint_weights, mesh_binding
+from ....blender_data.rigging import as_shown, bodies, body_shapes, joint_weights, mesh_binding, seams
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import Message, Text, counted, joined, listed, warning
 from ....io_formats.core.scene import Scene
-from ....io_formats.second_life.avatar import sliders
+from ....io_formats.second_life.avatar import classic_body, sliders
 from ....io_formats.second_life.avatar.armature_sliders import unfollowed_sliders
 from ....io_formats.second_life.options import VIEWER_FOLDER
 from ...layouts import IN_EDITABLE_SCENE, button, path_property, requires
@@ -236,8 +236,6 @@ class OBJECT_OT_second_life_load_body(bpy.types.Operator):
 
     def invoke(self, context: bpy.types.Context, event: Any) -> set[str]:
         """Take the folder of the preferences if the files are there; otherwise ask for it."""
-        from ....io_formats.second_life.avatar import classic_body
-
         known = preferred_path(VIEWER_FOLDER)
         if known:
             try:
@@ -252,8 +250,6 @@ class OBJECT_OT_second_life_load_body(bpy.types.Operator):
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         """Import the meshes onto the avatar, or with a new one."""
-        from ....io_formats.second_life.avatar import classic_body
-
         leave_edit_mode(context)
         folder = bpy.path.abspath(self.directory) or preferred_path(VIEWER_FOLDER)
         done = add_body(self, context, folder, classic_body.NAME, lambda: classic_body.read(Path(folder)))
@@ -273,8 +269,6 @@ class OBJECT_OT_second_life_add_mannequin(bpy.types.Operator):
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         """Add the figure to the avatar, or with a new one."""
-        from ....io_formats.second_life.avatar import classic_body
-
         leave_edit_mode(context)
         return add_body(self, context, "", classic_body.MANNEQUIN, classic_body.mannequin)
 
@@ -313,8 +307,6 @@ def add_body(
 
 def draw_bodies(layout: Any, context: bpy.types.Context, _models: Any) -> None:
     """Draw the bodies of the avatar, and the buttons that add one."""
-    from ....io_formats.second_life.avatar import classic_body
-
     avatar: Any = chosen_avatar(context)
     found = bodies.bodies_of(avatar, context.view_layer.objects)
     active = bodies.active_body(avatar, found)
@@ -420,8 +412,6 @@ class OBJECT_OT_second_life_match_seam(NeedsMeshes, bpy.types.Operator):
 
     def change(self, context: bpy.types.Context, models: Models, avatar: Any, pose: Pose) -> Text:
         """Match the finest meshes, one after the other."""
-        from ....blender_data.rigging import seams
-
         items = [model[0] for model in models]
         mesh_binding.require_bindable(items, avatar)
         joints = set(known_bones(avatar))
@@ -440,8 +430,6 @@ class OBJECT_OT_second_life_match_seam(NeedsMeshes, bpy.types.Operator):
 
 def changes_border(context: bpy.types.Context, obj: Any) -> bool:
     """Return whether modifiers add, remove or move vertices of a mesh object, besides armatures."""
-    from ....blender_data.rigging import seams
-
     others = [modifier for modifier in obj.modifiers if modifier.type != "ARMATURE" and modifier.show_viewport]
     if not others:
         return False

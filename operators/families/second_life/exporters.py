@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import bpy
 from bpy.props import BoolProperty, EnumProperty
@@ -38,9 +38,6 @@ from ...layouts import Condition
 from ...option_properties import export_table, in_sections, last_values, to_export_options
 from ...sidebar import concerns, draw_wrapped, homes_of
 from ...translations import iface_, rpt_
-
-if TYPE_CHECKING:
-    from ....io_formats.second_life.models.models import Model
 
 LEVELS = tuple(label.upper() for label in LEVEL_LABELS)
 PHYSICS = "PHYSICS"
@@ -228,7 +225,7 @@ class ExportSecondLife(ExportFiles):
             counted(sum(model.mesh.triangle_count for model in whole), "triangle"),
         )
 
-    def stored_mesh_count(self, models: "Sequence[Model]") -> int:
+    def stored_mesh_count(self, models: Sequence[Any]) -> int:
         """Return the number of meshes that the files hold for these models."""
         from ....io_formats.second_life.models.models import mesh_count
 
@@ -391,7 +388,7 @@ class ExportUploadRequest(ExportSet):
         """Return the names of both request bodies."""
         return [stem + self.filename_ext, f"{stem}.fee{self.filename_ext}"]
 
-    def stored_mesh_count(self, models: "Sequence[Model]") -> int:
+    def stored_mesh_count(self, models: Sequence[Any]) -> int:
         """Return the number of meshes that the files hold for these models; for OpenSim, each has its own."""
         return len(models) if self.server == "OPENSIM" else super().stored_mesh_count(models)
 

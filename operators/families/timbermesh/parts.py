@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import bpy
 import numpy as np
@@ -19,10 +18,8 @@ from ....blender_data.mesh_data import checksums
 from ....blender_data.names import MARK, name_in_file, without_number
 from ....io_formats.core.errors import ExportError
 from ....io_formats.core.messages import listed
+from ....io_formats.core.scene import Matrix4
 from ....io_formats.timbermesh.blueprint.format import TIMBERBORN_BLUEPRINT
-
-if TYPE_CHECKING:
-    from ....blender_data.exporting.node_plan import Matrix4
 
 MODEL = "Model"
 """Custom property with the path of the model of a child."""

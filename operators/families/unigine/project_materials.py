@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import bpy
 from bpy.props import BoolProperty, StringProperty
@@ -26,10 +26,6 @@ from ...reports import Messages, conclude
 from ...selection import leave_edit_mode
 from ...sidebar import homes_of
 from ...translations import iface_
-
-if TYPE_CHECKING:
-    from ....blender_data.importing.shaders import MeshLayers
-    from ....io_formats.unigine.project.scene_materials import Incomplete, ProjectMaterials
 
 
 class OBJECT_OT_meshferry_project_materials(LongWork, bpy.types.Operator):
@@ -71,7 +67,7 @@ class OBJECT_OT_meshferry_project_materials(LongWork, bpy.types.Operator):
         chosen = bpy.path.abspath(self.directory) if self.directory else preferred_path(PROJECT_FOLDER)
         targets = _targets(context)
         messages = Messages()
-        found: dict[str, tuple[ProjectMaterials, dict[str, str]]] = {}
+        found: dict[str, tuple[Any, dict[str, str]]] = {}
         for number, (path, items) in enumerate(targets.items()):
             with messages.attempt(path) as name:
                 names = list(dict.fromkeys(surface.name for obj in items for surface in surfaces.written(obj)))
@@ -86,7 +82,7 @@ class OBJECT_OT_meshferry_project_materials(LongWork, bpy.types.Operator):
         return conclude(self, messages, (counted(slots, "material slot"),), "Assigned")
 
 
-def _find(path: str, names: list[str], chosen: str, projects: Projects) -> "tuple[ProjectMaterials, dict[str, str]]":
+def _find(path: str, names: list[str], chosen: str, projects: Projects) -> tuple[Any, dict[str, str]]:
     """Find the materials of a file's surfaces; return them, and the name of the material of each surface with one."""
     from ....io_formats.unigine.project.project import open_project
     from ....io_formats.unigine.project.scene_materials import ProjectMaterials
@@ -104,9 +100,7 @@ def _find(path: str, names: list[str], chosen: str, projects: Projects) -> "tupl
     return materials, of_surface
 
 
-def _assign(
-    items: Iterable[Any], materials: "ProjectMaterials", of_surface: dict[str, str], warnings: list[Any]
-) -> int:
+def _assign(items: Iterable[Any], materials: Any, of_surface: dict[str, str], warnings: list[Any]) -> int:
     """Set the materials of the objects' slots; return the number of slots."""
     from ....blender_data.importing.materials import MaterialFinder
     from ....blender_data.importing.shaders import layers_of
@@ -227,7 +221,7 @@ def missing_textures(material: bpy.types.Material) -> list[str]:
     return [entry.value for entry in stored if entry.name.startswith(MISSING_TEXTURE)]
 
 
-def _request(material: bpy.types.Material) -> "Incomplete":
+def _request(material: bpy.types.Material) -> Any:
     from ....io_formats.unigine.project.material_shading import NAME_IN_PROJECT
     from ....io_formats.unigine.project.scene_materials import PROJECT, Incomplete
 
@@ -236,7 +230,7 @@ def _request(material: bpy.types.Material) -> "Incomplete":
     return Incomplete(material.name, reference, stored.get(PROJECT, ""))
 
 
-def _layers(material: bpy.types.Material) -> "MeshLayers":
+def _layers(material: bpy.types.Material) -> Any:
     """Return the layers of the first mesh with a material."""
     from ....blender_data.importing.shaders import MeshLayers, layers_of
 
