@@ -3,13 +3,16 @@
 
 def register():
     """Register properties, operators and the command ``blender --command meshferry``."""
-    from . import operators
-    from .blender_data import properties
-    from .cli import blender_command
+    from .blender_data.steps import without_collection
 
-    properties.register()
-    operators.register()
-    blender_command.register()
+    with without_collection():
+        from . import operators
+        from .blender_data import properties
+        from .cli import blender_command
+
+        properties.register()
+        operators.register()
+        blender_command.register()
 
 
 def unregister():

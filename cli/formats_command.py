@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:  # noqa: ARG0
 def _record(capabilities: Capabilities) -> dict[str, bool | int | float]:
     """Return the capabilities under their JSON keys, which stay the same if a field is renamed."""
     held = vars(capabilities) | {"knows_joint": capabilities.knows_joint is not None}
-    return {_RENAMED.get(name, name): value for name, value in held.items() if name != "meshes"}
+    return {_RENAMED.get(name, name): value for name, value in held.items() if name not in ("meshes", "tangents")}
 
 
 def _use(known: AnyFormat) -> str:

@@ -169,7 +169,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def build_parser(program: str = "meshferry", command: str = "") -> argparse.ArgumentParser:
-    """Return the parser of one command, or of all if there is no command of this name.
+    """Return the parser of one command, of none for ``--version``, or of all if there is no command of this name.
 
     The modules of the other commands are not imported, which makes the start faster.
     """
@@ -181,7 +181,8 @@ def build_parser(program: str = "meshferry", command: str = "") -> argparse.Argu
     parser.add_argument("--version", action="version", version=environment.described())
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     add = functools.partial(subparsers.add_parser, parents=[_shared_arguments()], allow_abbrev=False)
-    for name in [command] if command in COMMANDS else COMMANDS:
+    names = [command] if command in COMMANDS else COMMANDS
+    for name in names if command != "--version" else ():
         importlib.import_module(f".{name}_command", __package__).add_parser(add)
     return parser
 

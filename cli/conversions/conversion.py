@@ -241,7 +241,8 @@ class Conversion:
             given = {} if source.is_blend else {MERGING.name: "KEEP", CLIPS.name: "ACTIONS"}
             options = ExportOptions.of({**given, **self.settings.export_options})
             name = part.name or api.writable_name(job.target)
-            scene = self._session.export_scene(part, options, name, target.capabilities)
+            can = target.capabilities_with(self.settings.format_options.get(target.name, {}))
+            scene = self._session.export_scene(part, options, name, can)
             self._writer.report_losses(part, scene, options, target)
             if not job.is_named:
                 _note_other_format(scene, target, extension)

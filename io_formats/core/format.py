@@ -8,7 +8,7 @@ A missing library therefore concerns its own format alone, and starting up stays
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from .capabilities import Capabilities
 from .errors import UnsupportedFormatError
 from .messages import Message, Text
-from .options import GivenOptions, Option, Options
+from .options import TANGENTS, GivenOptions, Option, Options
 from .recognition import Match, NearMiss
 
 if TYPE_CHECKING:
@@ -134,6 +134,11 @@ class FileFormat:
     def options(self) -> tuple[Option, ...]:
         """Return the options of the format, for reading first."""
         return tuple(dict.fromkeys((*self.import_options.table(), *self.export_options.table())))
+
+    def capabilities_with(self, options: Mapping[str, Any]) -> Capabilities:
+        """Return the capabilities for an export with these options, also those of other tables."""
+        chosen = self.export_options.among(options)
+        return replace(self.capabilities, tangents=getattr(chosen, TANGENTS, self.capabilities.tangents))
 
     def _for_reading(self, module: str) -> Any:
         if not self.is_read:

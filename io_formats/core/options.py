@@ -173,11 +173,12 @@ def _fits(option: Option, value: float) -> bool:
     return option.minimum <= value <= option.maximum
 
 
-# Names of options, from several tables, on which the conditions below depend.
+# Names of options, from several tables, on which the conditions below and capabilities depend.
 ARMATURE = "armature"
 JOINT_ANIMATION = "use_joint_animation"
 KEEP_IMPORTED = "use_as_imported"
 EMBED_ANIMATION = "use_embedded_animation"
+TANGENTS = "mesh_tangents"
 
 Values = Mapping[str, Any]
 

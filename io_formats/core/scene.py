@@ -11,15 +11,17 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .glb_materials import GltfMaterial
 from .messages import Message, Report
-from .placement import Placement
-from .shading import Channel, Factor, ImageMap, Opacity, Shading, Texture, Tint
+
+if TYPE_CHECKING:
+    from .glb_materials import GltfMaterial
+    from .placement import Placement
+    from .shading import Shading, Texture
 
 FloatArray = npt.NDArray[np.float32]
 IntArray = npt.NDArray[np.int32]
@@ -587,6 +589,8 @@ def plain_shading(given: Material, *, has_vertex_color: bool) -> Shading:
     Colour attributes are multiplied onto the colour, as game shaders do. The emitted colour is the base colour; the
     file's emission is the mean of that colour times the strength.
     """
+    from .shading import Channel, Factor, ImageMap, Opacity, Shading, Tint
+
     red, green, blue, alpha = _within_one(given.color)
     image = ImageMap(given.texture, is_color=True) if given.texture is not None else None
     base = Tint((red, green, blue), image, has_vertex_color)

@@ -15,7 +15,7 @@ from ...blender_data.animated_blocks import dependencies
 from ...blender_data.animation.action_ranges import FileClips
 from ...blender_data.animation.clip_sources import actions_of, clip_name, other_actions
 from ...blender_data.export_options import CLIPS
-from ...blender_data.exporting import exporter, object_selection
+from ...blender_data.exporting import object_selection
 from ...blender_data.exporting.object_selection import candidates_of
 from ...blender_data.file_records import FileRecord, digest_of, stored_file
 from ...blender_data.names import name_in_file
@@ -355,6 +355,8 @@ def file_steps(
     file_clips: FileClips | None = None,
 ) -> Steps[SceneFiles]:
     """Do the same as :func:`read_files` in steps. ``file_clips`` restricts the animations to those of a file."""
+    from ...blender_data.exporting import exporter
+
     request = _request(context, source, name, target, values)
     scene = yield from exporter.export_steps(replace(request, file_clips=file_clips))
     return split(scene, target, chosen_options(target.export_options, values))
@@ -364,13 +366,16 @@ def read_blender_scene(
     context: bpy.types.Context, source: Any, name: str, target: Format, values: Mapping[str, Any]
 ) -> Scene:
     """Read a scene from Blender, limited to the data a format can hold; see :func:`read_files`."""
+    from ...blender_data.exporting import exporter
+
     return exporter.export_scene(_request(context, source, name, target, values))
 
 
 def _request(
     context: bpy.types.Context, source: Any, name: str, target: Format, values: Mapping[str, Any]
 ) -> export_options.ExportRequest:
-    return export_options.ExportRequest(context, source, to_export_options(values), name, target.capabilities)
+    can = target.capabilities_with(values)
+    return export_options.ExportRequest(context, source, to_export_options(values), name, can)
 
 
 def encode_steps(

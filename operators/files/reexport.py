@@ -20,7 +20,6 @@ from ...io_formats.core.messages import Message, Text, counted
 from ...io_formats.core.options import EMBED_ANIMATION, resolve
 from ...io_formats.disk.file_sets import companions_of, obsolete_files, would_change
 from ...io_formats.partner_files import file_set, part_of, suffixes_of
-from ...io_formats.passes.compare_scenes import differences
 from ..format_operators import EXPORTERS
 from ..layouts import requires
 from ..progress import DIALOG_WIDTH, LongWork
@@ -356,6 +355,8 @@ def refuse_changed(record: FileRecord) -> None:
 
 def changes_of(path: Path, target: Format, outputs: Sequence[OutputFile]) -> list[str]:
     """Return the differences between the new and the old file as phrases for the summary."""
+    from ...io_formats.passes.compare_scenes import differences
+
     if not path.exists():
         return [Text("new file")]
     if target.capabilities.placement:

@@ -15,9 +15,6 @@ from ...blender_data.import_marks import objects_of
 from ...blender_data.importing.import_options import ImportOptions
 from ...blender_data.mesh_data.checksums import edited_actions, edits_of
 from ...blender_data.operator_calls import Selection
-from ...blender_data.reloading.matching import pair
-from ...blender_data.reloading.placement_update import replace_placed
-from ...blender_data.reloading.reload import replace_data
 from ...blender_data.steps import Steps, scaled
 from ...io_formats.api import format_of
 from ...io_formats.core.errors import MeshferryError
@@ -156,6 +153,9 @@ class Reload:
 
     def steps(self) -> Steps[tuple[str, ...]]:
         """Import the files and replace the old data; return the phrases of the summary. Errors and Esc undo all."""
+        from ...blender_data.reloading.placement_update import replace_placed
+        from ...blender_data.reloading.reload import replace_data
+
         source = self.source
         try:
             if source.collection is not None:
@@ -188,6 +188,8 @@ class Reload:
 
     def _import_collection(self) -> Steps[None]:
         """Import the file of the collection again, with new armatures."""
+        from ...blender_data.reloading.matching import pair
+
         collection, objects = self.source.collection, self.source.objects()
         refuse_other_format(self.path, collection)
         options = import_marks.stored_options(collection)

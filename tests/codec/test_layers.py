@@ -271,17 +271,38 @@ def test_without_protobuf_only_its_format_fails() -> None:
     assert "Timbermesh (.timbermesh, .meshy)" in found["out"]
 
 
-RECOGNISE = """
-import json, sys
+STARTS = {
+    "recognition": """
 from meshferry.io_formats import registry
 registry.by_content(b"sn10", 4)
 try:
     registry.by_content(b"{" + b"\\0" * 64, 65)
 except ValueError:
-    print(json.dumps({"is_loaded": "numpy" in sys.modules}))
-"""
+    pass""",
+    "version": """
+from meshferry.cli.main import main
+assert main(["--version"]) == 0""",
+    "register": """
+import bpy, meshferry
+meshferry.register()
+meshferry.unregister()""",
+}
 
 
-def test_files_are_recognised_without_numpy() -> None:
-    """A batch recognises thousands of files before its first task; NumPy would double the start of its driver."""
-    assert run_python(RECOGNISE) == {"is_loaded": False}
+@pytest.mark.parametrize(
+    ("start", "unwanted"),
+    [
+        ("recognition", r"numpy|.*\.codec"),
+        ("version", r"numpy|bpy|meshferry\.(cli\.(conversions|batch)|blender_data|operators).*"),
+        pytest.param(
+            "register",
+            r".*\.(codec|mapping|patching|checks|scene_builder|document_builder|importer|exporter|reload)|"
+            r"meshferry\..*\.(placements|models\.generated.*|upload_set\.levels|core\.placement|core\.shading)",
+            marks=[pytest.mark.needs_bpy, pytest.mark.slow],
+        ),
+    ],
+)
+def test_nothing_is_loaded_before_it_is_needed(start: str, unwanted: str) -> None:
+    """NumPy would double the start of a batch's driver, and codecs and importers that of each Blender."""
+    program = f"import json, sys{STARTS[start]}\nprint()\nprint(json.dumps(list(sys.modules)))"
+    assert not [name for name in run_python(program) if re.fullmatch(unwanted, name)]

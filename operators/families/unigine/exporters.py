@@ -11,7 +11,6 @@ from ....io_formats.core.options import EMBED_ANIMATION, Option
 from ....io_formats.core.scene import Scene
 from ....io_formats.unigine.animation.format import UNIGINE_ANIMATION
 from ....io_formats.unigine.mesh.format import UNIGINE_MESH
-from ....io_formats.unigine.project.project import project_folder
 from ....io_formats.unigine.scene.format import UNIGINE_SCENE
 from ...files.clip_export import ExportClips
 from ...files.export_base import ExportScene
@@ -75,6 +74,8 @@ class ExportUnigineScene(PatchesImported, ExportScene):
 
     def usage(self, path: Path, encoded: EncodedFile) -> str:
         """Return how many files were written, and where the editor shows the scene."""
+        from ....io_formats.unigine.project.project import project_folder
+
         number = counted(len(encoded.outputs), "file")
         project = project_folder(path.parent)
         if project is None:

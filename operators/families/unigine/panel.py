@@ -8,7 +8,6 @@ from ....blender_data.mesh_data import surfaces
 from ....blender_data.names import name_in_file
 from ....blender_data.property_groups.translation_context import CONTEXT
 from ....io_formats.core.messages import Text, listed
-from ....io_formats.unigine.project.material_shading import PARAMETER
 from ...files.clip_export import rig_of
 from ...layouts import Rows, button, property_column, sidebar_panel
 from ...sidebar import actions_of, draw_actions, draw_wrapped
@@ -163,6 +162,8 @@ class MATERIAL_PT_meshferry(bpy.types.Panel):
 
     def draw(self, context: bpy.types.Context) -> None:
         """Draw the values as texts that can be copied."""
+        from ....io_formats.unigine.project.material_shading import PARAMETER
+
         layout = property_column(self.layout)
         kept = context.material.meshferry
         start = f"{PARAMETER} ("
