@@ -109,9 +109,11 @@ SHORT_TANGENT_VERSION = "ms10"
 SINGLE_TARGET_VERSION = "ms15"
 """Version that stores only the base shape, without other morph targets."""
 STREAM_VERSIONS = ("ms10", "ms11", "ms12", "ms13")
+SEPARATE_SKELETON_VERSION = "sk10"
+"""Version for skinned meshes of SDK 2.21 and later, whose skeleton is a file of its own."""
 BLOCK_VERSIONS = ("ms14", "ms15", "sk10")
 READ_VERSIONS = (SOUP_VERSION, *STREAM_VERSIONS, *BLOCK_VERSIONS)
-WRITTEN_VERSIONS = (SOUP_VERSION, *STREAM_VERSIONS, "ms14", "ms15")
+WRITTEN_VERSIONS = READ_VERSIONS
 ANIMATED_VERSIONS = ("ms10", "ms11", "ms12")
 """Versions that can hold animations."""
 LIGHTMAP_VERSIONS = ("ms12", "ms13", "ms14", "ms15")
