@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.errors import ExportError, UnsupportedFormatError
+from ...core.format import OutputFile
 from ...core.messages import Named, Report, Text
 from ...core.scene import AnyArray
 from ...encodings.byte_reader import ByteStream
@@ -25,6 +26,7 @@ from .format import (
     SEPARATE_SKELETON_VERSION,
     SHORT_TANGENT_VERSION,
     SINGLE_TARGET_VERSION,
+    SKINNED_EXTENSION,
     SKINNED_VERSIONS,
     SOUP_VERSION,
 )
@@ -137,6 +139,12 @@ def write(document: MeshFile) -> bytes:
     if document.version in BLOCK_VERSIONS:
         return b"".join(_block_parts(document))
     return b"".join(_stream_parts(document))
+
+
+def write_files(document: MeshFile, stem: str) -> list[OutputFile]:
+    """Encode a mesh file, after the files that it needs beside it."""
+    extension = SKINNED_EXTENSION if document.version == SEPARATE_SKELETON_VERSION else ".mesh"
+    return [*document.companions, OutputFile(stem + extension, write(document))]
 
 
 def _soup_parts(document: MeshFile) -> list[Part]:

@@ -19,8 +19,7 @@ from ...core.messages import Message, Named, Report, Text, counted, joined
 from ...encodings.xml_files import parse_xml
 from ..mesh.document import MeshFile, Surface, Target
 from ..project import new_assets
-from ..project.guids import META
-from ..project.new_assets import AssetKind, NewAsset, TargetFolder, meta_text
+from ..project.new_assets import AssetKind, NewAsset, TargetFolder
 from ..values import escaped, matrix_words, transform_element
 
 Matrices = npt.NDArray[np.float64]
@@ -381,7 +380,7 @@ def _values(element: Element) -> dict[str, str]:
 
 
 _HEAD = b'<?xml version="1.0" encoding="utf-8"?>\n'
-_ORDER = (AssetKind.TEXTURE, AssetKind.MATERIAL, AssetKind.MESH, AssetKind.NODE)
+_ORDER = tuple(AssetKind)
 
 
 def write(document: SceneFile) -> bytes:
@@ -406,13 +405,8 @@ def write_files(document: SceneFile, stem: str) -> list[OutputFile]:
     salt = _salt(assets)
     guids: dict[str, str] = {}
     for asset in assets:
-        guids[asset.name] = new.target.guid(asset.name, salt)
-    outputs: list[OutputFile] = []
-    for asset in assets:
-        if new.target.meta(asset.name) is None:
-            meta = meta_text(asset, guids[asset.name], new.target.version)
-            outputs.append(OutputFile(asset.name + META, meta))
-        outputs.append(OutputFile(asset.name, asset.encode(guids)))
+        guids[asset.name] = asset.guid or new.target.guid(asset.name, salt)
+    outputs = [output for asset in assets for output in new.target.files(asset, guids)]
     return new_assets.with_manifest(new.target.folder, outputs)
 
 
@@ -421,7 +415,7 @@ def _salt(assets: list[NewAsset]) -> str:
     digest = hashlib.sha1(usedforsecurity=False)
     for asset in assets:
         digest.update(asset.name.encode("utf-8", "surrogatepass"))
-        if asset.kind in {AssetKind.MESH, AssetKind.NODE}:
+        if asset.kind not in {AssetKind.TEXTURE, AssetKind.MATERIAL}:
             digest.update(asset.encode({}))
     return digest.hexdigest()
 

@@ -26,7 +26,7 @@ from ..mesh import document_builder as mesh_document_builder
 from ..mesh import format as mesh_format
 from ..mesh import mapping as mesh_mapping
 from ..mesh.document import MeshFile
-from ..project.new_assets import AssetKind, NewAsset, Parameter, TargetFolder
+from ..project.new_assets import AS_IT_IS, AssetKind, NewAsset, TargetFolder
 from ..project.new_materials import material_assets
 from ..values import printable
 from .codec import MOST_NODES, Matrices, NewSet, NodeIds, SceneFile, SceneNode, SurfaceSetting
@@ -230,7 +230,6 @@ def _camera_values(camera: Camera) -> dict[str, str]:
     }
 
 
-_AS_IT_IS = (Parameter("bool", "unchanged", "1"),)
 _MESH_VERSIONS = (((2, 21), "MS15"), ((2, 20), "MS14"), ((2, 19), "MS13"), ((2, 15), "MS12"))
 _MOST_NAMES = 5
 
@@ -306,7 +305,7 @@ class SetBuilder:
                 data = mesh_codec.write(document)
                 self.new.findings += _findings(document, name)
                 self.report_all(file.warnings)
-                asset = NewAsset(written.reference, AssetKind.MESH, lambda _guids, data=data: data, _AS_IT_IS)  # type: ignore[misc]
+                asset = NewAsset(written.reference, AssetKind.MESH, lambda _guids, data=data: data, AS_IT_IS)  # type: ignore[misc]
                 self.new.assets.append(asset)
             found.append(written)
         text = "{} whose animation the scene does not name; choose it in the editor: {}"

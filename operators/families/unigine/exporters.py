@@ -10,7 +10,7 @@ from ....io_formats.core.messages import Text, counted
 from ....io_formats.core.options import EMBED_ANIMATION, Option
 from ....io_formats.core.scene import Scene
 from ....io_formats.unigine.animation.format import UNIGINE_ANIMATION
-from ....io_formats.unigine.mesh.format import UNIGINE_MESH
+from ....io_formats.unigine.mesh.format import SKINNED_EXTENSION, UNIGINE_MESH
 from ....io_formats.unigine.project.project import project_folder
 from ....io_formats.unigine.scene.format import UNIGINE_SCENE
 from ...files.clip_export import ExportClips
@@ -34,6 +34,11 @@ class ExportMesh(ExportObjects):
     option_table = in_sections(
         sorted(export_table(UNIGINE_MESH), key=lambda option: option.name != EMBED_ANIMATION), MESH_SECTION_ORDER
     )
+
+    @property
+    def filename_ext(self) -> str:
+        """Extension of the files, which depends on their version."""
+        return SKINNED_EXTENSION if self.mesh_version == "SK10" else ".mesh"
 
 
 class ExportAnimation(ExportClips):
