@@ -189,6 +189,8 @@ class TargetFolder:
         Version of the SDK outside of projects.
     projects:
         The projects that are open.
+    latest:
+        Limit for the version, if files are for an older SDK than the project's; empty for no limit.
 
     Raises
     ------
@@ -196,7 +198,8 @@ class TargetFolder:
         The folder is one into which only the editor may write.
     """
 
-    def __init__(self, path: Path | None, version: str, projects: Projects) -> None:
+    def __init__(self, path: Path | None, version: str, projects: Projects, latest: str = "") -> None:
+        self._latest = latest
         self.folder = Path(os.path.realpath(path.parent)) if path is not None else None
         self._version = version
         self._root = self.folder
@@ -223,7 +226,12 @@ class TargetFolder:
 
     @cached_property
     def version(self) -> str:
-        """The version for new files: the highest of the project's worlds, or else of its other files."""
+        """The version for new files: the project's, or the given one outside of projects, within the limit."""
+        own = self._project_version()
+        return self._latest if self._latest and sdk_of(self._latest) < sdk_of(own) else own
+
+    def _project_version(self) -> str:
+        """Return the highest version of the project's worlds, or else of its other files."""
         if self.project is None:
             return self._version
         for extension in _STATING:

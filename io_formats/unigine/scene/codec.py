@@ -38,6 +38,8 @@ MESH_KINDS = (
     "ObjectMeshClutter",
     "ObjectMeshDynamic",
 )
+POSE_KIND = "NodeSkeletonPose"
+"""Type of the nodes that pose the skinned meshes below them. Their transform precedes their fields."""
 REFERENCE_FIELDS = {"NodeReference": "reference", "NodeLayer": "layer"}
 """Name of the field that holds the reference to a node file, by type of the node."""
 
@@ -448,7 +450,8 @@ def _node_lines(node: SceneNode, guids: Mapping[str, str]) -> list[bytes]:
         content = f"guid://{guids[value]}" if value in guids else value
         lines.append(b"\t<%s>%s</%s>" % (name.encode(), escaped(content), name.encode()))
     lines += [b"\t" + _surface_element(surface, guids) for surface in node.surfaces]
-    return [*lines, b"\t" + transform_element(matrix_words(node.matrix))]
+    transform = b"\t" + transform_element(matrix_words(node.matrix))
+    return [lines[0], transform, *lines[1:]] if node.kind == POSE_KIND else [*lines, transform]
 
 
 def _surface_element(surface: SurfaceSetting, guids: Mapping[str, str]) -> bytes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -109,4 +109,6 @@ def skeleton_file(skeleton: Skeleton | None, bones: list[Bone], transforms: Floa
     """Return a skeleton file with these bones and bind transforms, and with the stored data of a skeleton."""
     found = stored_data(skeleton, bones, transforms)
     made = SkeletonFile(bones=bones, transforms=transforms, retargeting=found.retargeting)
-    return replace(made, **found.profiles)
+    for kind, profiles in found.profiles.items():
+        setattr(made, kind, profiles)
+    return made
