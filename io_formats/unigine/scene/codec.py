@@ -40,6 +40,8 @@ MESH_KINDS = (
 )
 POSE_KIND = "NodeSkeletonPose"
 """Type of the nodes that pose the skinned meshes below them. Their transform precedes their fields."""
+CONTROLLED = "controlled_objects"
+"""Name of the field of such a node that holds the ids of its skinned meshes, if it poses only some."""
 REFERENCE_FIELDS = {"NodeReference": "reference", "NodeLayer": "layer"}
 """Name of the field that holds the reference to a node file, by type of the node."""
 
@@ -80,6 +82,8 @@ class SceneNode:
     """Attributes and texts of child elements that are not fields of this class, by name."""
     geometry: MeshFile | None = None
     """A mesh inside the file (section 4)."""
+    graph_clips: list[str] = field(default_factory=list)
+    """References of the animations in the graph that poses the node; found when references are followed."""
     instances: Matrices | None = None
     """(n, 4, 4) matrices of the instances of a cluster's mesh, relative to the node."""
 
@@ -375,7 +379,9 @@ def _values(element: Element) -> dict[str, str]:
     """Return the attributes and the short texts of child elements for which ``SceneNode`` has no field."""
     values = {name: value for name, value in element.attrib.items() if name not in _OWN_ATTRIBUTES}
     for child in element:
-        text = (child.text or "").strip()
+        text = (child.text or "").strip() or child.get("guid", "")
+        if child.tag == CONTROLLED:
+            values[child.tag] = " ".join(each.get("id", "") for each in child)
         if child.tag not in _OWN_FIELDS and not len(child) and 0 < len(text) <= _LONGEST_VALUE:
             values.setdefault(child.tag, text)
     return values
