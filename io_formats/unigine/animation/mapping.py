@@ -21,7 +21,7 @@ from ..bones import IDENTITY, check_bones, from_skeleton, to_skeleton
 from ..frames import DeltaFrames
 from ..joint_tracks import flagged_frames, quantized_frames, to_tracks
 from ..project.new_assets import TargetFolder
-from ..skeleton.references import for_animation, missing_joints
+from ..skeleton.references import DROPPED, check_reference, for_animation, missing_joints
 from ..space import rotate_180
 from .codec import AnimationFile
 from .format import SKELETON_VERSIONS, ReadOptions, WriteOptions
@@ -57,6 +57,12 @@ def check(document: AnimationFile) -> list[Message]:
     if isinstance(document.frames, DeltaFrames) and frame_count and not document.frames.mask:
         report.warning("animates-no-channel", "it animates no channel: nothing moves")
     return found.messages
+
+
+def check_links(document: AnimationFile, path: Path, projects: Projects, options: ReadOptions) -> list[Message]:
+    """Return warnings about the skeleton file to which an animation refers."""
+    guid, stated = document.skeleton_guid, document.skeleton_path
+    return check_reference(document.bones, guid, stated, path, projects, DROPPED)
 
 
 DEFAULT_RATE = 30
@@ -139,7 +145,7 @@ def from_scene_at(scene: Scene, options: WriteOptions, path: Path | None, projec
         use = for_animation(skeleton, table, options.skeleton, TargetFolder(path, "", projects or Projects()))
         if use is not None:
             document.skeleton_guid, document.skeleton_path = use.guid, use.path
-            document.findings = missing_joints(table, use, "drops their curves")
+            document.findings = missing_joints(table, use, DROPPED)
         clip = with_whole_rate(clip, scene.report)
         document.fps = round(clip.fps)
         document.root_motion = clip.root_motion

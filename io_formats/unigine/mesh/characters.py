@@ -10,7 +10,7 @@ from ...core.scene import Skeleton
 from ...disk.file_names import file_name
 from ..project.guids import META
 from ..project.new_assets import AS_IT_IS, AssetKind, NewAsset, Parameter, TargetFolder, meta_text, sdk_of
-from ..skeleton.references import SkeletonUse, for_mesh, missing_joints
+from ..skeleton.references import REST, SkeletonUse, for_mesh, missing_joints
 from .document import MeshFile
 from .format import SEPARATE_SKELETON_VERSION, SKINNED_EXTENSION
 
@@ -30,7 +30,7 @@ def name_skeleton(document: MeshFile, skeleton: Skeleton, target: TargetFolder, 
     """Store in a mesh the reference to its skeleton file, and findings about that; see :func:`.for_mesh`."""
     use = for_mesh(skeleton, document.bones, document.transforms, target, folder)
     document.skeleton_guid, document.skeleton_path = use.guid, use.path
-    document.findings = missing_joints(document.bones, use, "keeps them in their rest pose")
+    document.findings = missing_joints(document.bones, use, REST)
     return use
 
 

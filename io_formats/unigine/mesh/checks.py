@@ -8,13 +8,15 @@ import numpy as np
 
 from ...core.messages import Message, Named, Report, Text, counted, listed, of_kind
 from ...geometry.vertices import repeats_corners
+from ...projects import Projects
 from ..bones import check_bones
 from ..project.guids import RUNTIMES
+from ..skeleton.references import REST, check_reference
 from . import document as mesh_document
 from .codec import soup_name
 from .document import MeshFile, Surface, Weights
 from .document_builder import MOST_SURFACES
-from .format import BLOCK_VERSIONS, SEPARATE_SKELETON_VERSION, SHORT_TANGENT_VERSION, WriteOptions
+from .format import BLOCK_VERSIONS, SEPARATE_SKELETON_VERSION, SHORT_TANGENT_VERSION, ReadOptions, WriteOptions
 
 MOST_SURFACE_BONES = 128
 """Maximum number of bones for one surface in SDKs before 2.20, and from 2.21 on."""
@@ -43,6 +45,12 @@ def check(document: MeshFile) -> list[Message]:
     for surface in document.surfaces:
         _check_surface(document, surface, report.about(Text("Surface '{}'", Named("layer", surface.name))))
     return report.messages
+
+
+def check_links(document: MeshFile, path: Path, projects: Projects, _options: ReadOptions) -> list[Message]:
+    """Return warnings about the skeleton file to which a skinned mesh refers."""
+    guid, stated = document.skeleton_guid, document.skeleton_path
+    return check_reference(document.bones, guid, stated, path, projects, REST)
 
 
 def check_in_context(document: MeshFile, _options: WriteOptions, path: Path | None) -> list[Message]:

@@ -18,6 +18,7 @@ from ...core.messages import Message, Report, Text, counted, listed, of_kind
 from ...core.scene import FloatArray, Skeleton
 from ...disk.file_names import file_name
 from ...disk.special_files import read_bytes
+from ...projects import Projects
 from ..bones import Bone
 from ..project.guids import GUID_PREFIX, is_guid, plain_reference
 from ..project.new_assets import AssetKind, NewAsset, TargetFolder
@@ -50,7 +51,11 @@ def report_unproven(report: Report) -> None:
     )
 
 
-def missing_joints(bones: Sequence[Bone], use: SkeletonUse, effect: str) -> list[Message]:
+REST, DROPPED = Text("keeps them in their rest pose"), Text("drops their curves without a message")
+"""Effects of joints that a skeleton file lacks on meshes and on animations."""
+
+
+def missing_joints(bones: Sequence[Bone], use: SkeletonUse, effect: Text) -> list[Message]:
     """Return a warning if the skeleton file lacks joints of a mesh or an animation; ``effect`` is what happens then."""
     report = Report()
     known = {bone.name for bone in use.bones or bones}
@@ -58,7 +63,24 @@ def missing_joints(bones: Sequence[Bone], use: SkeletonUse, effect: str) -> list
     if lost:
         text = "{} not in its skeleton file; the engine {}: {}"
         number = counted(len(lost), "joint is", "joints are")
-        report.warning("joints-not-in-skeleton", text, number, Text(effect), listed(of_kind("bone", lost)))
+        report.warning("joints-not-in-skeleton", text, number, effect, listed(of_kind("bone", lost)))
+    return report.messages
+
+
+def check_reference(
+    bones: Sequence[Bone], guid: str, path: str, place: Path, projects: Projects, effect: Text
+) -> list[Message]:
+    """Return a warning if the skeleton file that a file at a place refers to lacks joints, or is not in the project."""
+    try:
+        target = TargetFolder(place, "", projects)
+    except ExportError:  # a product of the editor
+        return []
+    use = stored_use(guid, path, target)
+    if use is None or use.bones is not None:
+        return missing_joints(bones, use, effect) if use is not None else []
+    report = Report()
+    if target.project is not None:
+        report.warning("skeleton-not-found", "its skeleton file is not found: {}", guid or path)
     return report.messages
 
 

@@ -16,6 +16,7 @@ from meshferry.io_formats.core.errors import ExportError, UnsupportedFormatError
 from meshferry.io_formats.core.format import OutputFile
 from meshferry.io_formats.core.messages import errors_of
 from meshferry.io_formats.core.scene import Joint, Scene, Skeleton
+from meshferry.io_formats.projects import Projects
 from meshferry.io_formats.registry import by_content
 from meshferry.io_formats.unigine.animation.codec import AnimationFile, encode_animation
 from meshferry.io_formats.unigine.animation.format import UNIGINE_ANIMATION
@@ -215,3 +216,30 @@ def test_damaged_stored_data_is_refused(text: str) -> None:
 def test_newer_versions_are_refused_by_name(magic: str) -> None:
     with pytest.raises(UnsupportedFormatError, match=f"version {magic}.*newer than all known files. Please send us"):
         by_content(magic.encode() + bytes(60), 64)
+
+
+def test_files_are_checked_against_their_skeleton(samples: Path, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "a.world").write_text('<world version="2.21.0.0"></world>')
+    write_mesh(rigged(samples), data / "hero.mesh_skinned")
+    write_clip(with_clip(rigged(samples)), data / "walk.anim")
+    loaded = [
+        (found, found.read((data / name).read_bytes()), data / name)
+        for found, name in ((UNIGINE_MESH, "hero.mesh_skinned"), (UNIGINE_ANIMATION, "walk.anim"))
+    ]
+    for found, document, path in loaded:
+        assert found.check_links(document, path, Projects()) == []
+        document.bones[2].name = "Ж"
+        (warning,) = found.check_links(document, path, Projects())
+        assert (warning.code, "'Ж'" in str(warning)) == ("joints-not-in-skeleton", True)
+        document.skeleton_guid = GUID
+        (warning,) = found.check_links(document, path, Projects())
+        assert warning.code == "skeleton-not-found"
+        assert found.check_links(document, data / ".runtimes" / "a" / path.name, Projects()) == []
+
+
+def test_many_bones_of_a_surface_are_reported() -> None:
+    scene = generated.scene(generated.mesh(1, [(20, 20)], joints=200), generated.skeleton(1, 200))
+    document = UNIGINE_MESH.from_scene(scene, {"mesh_version": "SK10"})
+    assert "the importer of SDK 2.21 warns above 128 for each surface" in str(UNIGINE_MESH.check(document))
