@@ -161,10 +161,11 @@ class PlacementExport(SceneExport):
             if action is not None and action == pose_curves.action_of(rig, source)[0]:
                 active[rig] = clip.name
         movements = Movements()
-        still = [rig for rig in models.skeletons if rig not in models.clips]
-        lost = [rig.name for rig in still if Movement.BONES in movements.of(rig)]
+        rigs = dict.fromkeys([*models.skeletons, *(obj for obj in self.chosen if obj.type == "ARMATURE")])
+        still = [rig for rig in rigs if rig not in models.clips]
+        lost = sorted(rig.name for rig in still if Movement.BONES in movements.of(rig))
         if lost:
-            text = "its animation is not in the file, which holds actions only; bake it to an action"
+            text = "its animation is not in the file; export it with File > Export to an animation file"
             self.report.loss("armature-animation-left-out", text, item=listed(lost))
         for part in self.parts:
             for obj, number in part.node_of.items():
