@@ -363,3 +363,44 @@ def test_shape_keys_alone_become_a_skinned_mesh(clean_blender, tmp_path):
     mesh = decode(written.file(node.element.findtext("mesh_name")).read_bytes())
     assert [target.name for target in mesh.surfaces[0].targets] == ["", "smile"]
     assert mesh.bones == [("root", -1)]
+
+
+def test_rest_poses_and_masks_come_back(clean_blender, samples, tmp_path):
+    """The fixture of the format page, with a rest pose of its own, through Blender; and again over the files."""
+    bpy = clean_blender
+    source = tmp_path / "in"
+    source.mkdir()
+    data = bytearray((samples / "unigine_characters" / "fixtures" / "minimal.mesh_skinned").read_bytes())
+    data[251:255] = np.float32(0.25).tobytes()  # the second rest transform, 40 bytes after the first at 207
+    (source / "a.mesh_skinned").write_bytes(data)
+    skeleton = (samples / "unigine_characters" / "fixtures" / "minimal.skeleton").read_bytes()
+    (source / "b.skeleton").write_bytes(skeleton)
+    before = decode(bytes(data))
+    assert not np.array_equal(before.transforms, before.rest_transforms)
+    for name in ("a.mesh_skinned", "b.skeleton"):
+        assert bpy.ops.import_scene.unigine(directory=str(source), files=[{"name": name}], armature="NEW") == {
+            "FINISHED"
+        }
+        (obj,) = (obj for obj in bpy.data.objects if obj.type == "ARMATURE" and obj.meshferry.skeleton_data)
+        out = tmp_path / name
+        out.mkdir()
+        if name == "b.skeleton":
+            skinned(obj, weights={"root": [1.0] * 12})
+        bpy.context.view_layer.objects.active = obj
+        for made in bpy.data.objects:
+            made.select_set(True)
+        options = {"filepath": str(out / "x.mesh_skinned"), "mesh_version": "SK10", "scope": "SELECTION"}
+        assert bpy.ops.export_scene.unigine_mesh(**options) == {"FINISHED"}
+        after = decode((out / "x.mesh_skinned").read_bytes())
+        (written,) = out.glob("*.skeleton")
+        if name == "a.mesh_skinned":
+            np.testing.assert_array_equal(after.rest_transforms, before.rest_transforms)
+            np.testing.assert_array_equal(after.transforms, before.transforms)
+            assert (
+                after.guid == before.guid
+                and f"<guid>{before.guid}</guid>" in written.with_name(written.name + ".meta").read_text()
+            )
+        else:
+            assert written.read_bytes() == skeleton
+        for made in list(bpy.data.objects):
+            bpy.data.objects.remove(made)

@@ -5,6 +5,7 @@ They prove agreement with the page, not with the engine: no real sk10 or sn10 is
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import unigine_generated as generated
+from meshferry.io_formats import api, registry
 from meshferry.io_formats.core.errors import ExportError, UnsupportedFormatError
 from meshferry.io_formats.core.format import OutputFile
 from meshferry.io_formats.core.messages import errors_of
@@ -26,6 +28,7 @@ from meshferry.io_formats.unigine.skeleton.codec import Profile
 from meshferry.io_formats.unigine.skeleton.format import UNIGINE_SKELETON
 from numpy.testing import assert_array_equal
 from unigine_oracle import decode
+from unigine_scene_oracle import WrittenScene
 
 GUID = "00112233445566778899aabbccddeeff00112233"
 
@@ -243,3 +246,37 @@ def test_many_bones_of_a_surface_are_reported() -> None:
     scene = generated.scene(generated.mesh(1, [(20, 20)], joints=200), generated.skeleton(1, 200))
     document = UNIGINE_MESH.from_scene(scene, {"mesh_version": "SK10"})
     assert "the importer of SDK 2.21 warns above 128 for each surface" in str(UNIGINE_MESH.check(document))
+
+
+def test_mutated_stored_data_is_written_or_refused(folder: Path) -> None:
+    document = UNIGINE_SKELETON.read((folder / "fixtures" / "minimal.skeleton").read_bytes())
+    scene = UNIGINE_SKELETON.to_scene(document, "x")
+    text, rng = scene.skeletons[0].file_data, random.Random(1)
+    refused = 0
+    for _ in range(500):
+        place = rng.randrange(len(text))
+        scene.skeletons[0].file_data = text[:place] + rng.choice('{}[]",:0-9eN') + text[place + rng.randrange(3) :]
+        try:
+            written = UNIGINE_SKELETON.write(UNIGINE_SKELETON.from_scene(scene))
+        except ExportError:
+            refused += 1
+        else:
+            UNIGINE_SKELETON.read(written)
+    assert 100 < refused < 500
+
+
+def test_conversions_write_characters(samples: Path, tmp_path: Path) -> None:
+    """Scenes of other formats become characters, too, and a second export changes nothing."""
+    states = []
+    for _ in range(2):
+        scene = with_clip(rigged(samples))
+        api.write_scene(scene, tmp_path / "hero.node", registry.by_name("unigine_scene"), {"sdk_version": "2.21.0.0"})
+        states.append({path.name: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()})
+        (node,) = WrittenScene(tmp_path / "hero.node").nodes()
+        written = WrittenScene(tmp_path / "hero.node")
+        mesh, clip = (
+            decode(written.file(node.element.findtext(name)).read_bytes()) for name in ("mesh_name", "anim_name")
+        )
+        assert mesh.guid == clip.guid and written.files[mesh.guid].name == "capsule.skeleton"
+        np.testing.assert_allclose(clip.animations[0][1].translation[:, 0], scene.clips[0].transforms[0].translation)
+    assert states[0] == states[1]
