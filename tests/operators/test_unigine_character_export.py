@@ -84,6 +84,7 @@ def character(bpy, seed):
             obj.shape_key_add(name="Basis")
             for key in range(1 + seed % 2):
                 shape = obj.shape_key_add(name=f"Lächeln {key}")
+                shape.value = 0  # Blender 5.2 shows new keys
                 for point in shape.data:
                     point.co = np.asarray(point.co) + rng.uniform(-0.1, 0.1, 3)
         obj.modifiers.new("Armature", "ARMATURE").object = armature
