@@ -405,3 +405,15 @@ def test_rest_poses_and_masks_come_back(clean_blender, samples, tmp_path):
             assert written.read_bytes() == skeleton
         for made in list(bpy.data.objects):
             bpy.data.objects.remove(made)
+
+
+def test_scenes_of_older_versions_are_written_as_before(clean_blender, tmp_path, capfd):
+    bpy = clean_blender
+    armature = rig()
+    skinned(armature)
+    pose(bpy, armature, 1, "walk")
+    assert export(bpy, tmp_path / "old.node", sdk_version="2.20.0.0") == {"FINISHED"}
+    (node,) = WrittenScene(tmp_path / "old.node").nodes()
+    assert [child.tag for child in node.element] == ["mesh_name", "surface", "transform"]
+    assert "its animation is not in the file; export it with File > Export" in capfd.readouterr().out
+    assert not list(tmp_path.rglob("*.anim"))

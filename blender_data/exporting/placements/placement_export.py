@@ -140,7 +140,7 @@ class PlacementExport(SceneExport):
                     builder.add(obj)
                 builder.add_instances(instances)
                 builder.hide()
-        if self.capabilities.joint_clips:
+        if self.capabilities.joint_clips and self.options.clips != "NONE":
             yield from self._read_clips(models)
         parts = [PlacementPart(part.name, part.nodes) for part in self.parts]
         self.scene.placement = Placement(parts, models.models())

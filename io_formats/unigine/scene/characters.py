@@ -73,11 +73,11 @@ class CharacterFiles:
         ExportError
             Data that no file can hold.
         """
+        own = guid or scene.skeletons[0].name
         for clip in scene.clips:
-            key = (guid or scene.skeletons[0].name, clip.name)
-            if key not in self._clips:
-                self._clips[key] = self._clip(scene, clip, guid)
-        return {name: clip for (owner, name), clip in self._clips.items() if owner == (guid or scene.skeletons[0].name)}
+            if (own, clip.name) not in self._clips:
+                self._clips[own, clip.name] = self._clip(scene, clip, guid)
+        return {name: clip for (owner, name), clip in self._clips.items() if owner == own}
 
     def _clip(self, scene: Scene, clip: Clip, guid: str) -> WrittenClip:
         part = scene.part(clip.name, skeletons=scene.skeletons, clips=[clip])

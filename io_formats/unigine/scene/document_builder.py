@@ -79,16 +79,14 @@ class NodeBuilder:
         models: Sequence[WrittenModel],
         parts: Sequence[str],
         report: Report,
-        *,
-        has_collision: bool,
-        characters: str = "LEGACY",
+        options: WriteOptions,
     ) -> None:
         self._placement = placement
         self._models = models
         self._parts = parts
         self._report = report
-        self._flags = ("intersection", "collision") if has_collision else ("intersection",)
-        self._has_poses = characters == "POSE"
+        self._flags = ("intersection", "collision") if options.use_collision else ("intersection",)
+        self._has_poses = options.characters == "POSE"
         self._lights: list[str] = []
         self._flattened: list[str] = []
         self._guessed: list[str] = []
@@ -297,8 +295,7 @@ class SetBuilder:
         self.new = NewSet(self.target)
         self._materials = {material.name: material for material in scene.materials}
         self._references = {name: self._reference(material) for name, material in self._materials.items()}
-        self._collides = options.use_collision
-        self._characters = options.characters
+        self._options = options
         self._is_new = self.target.sdk >= sdk_of(CHARACTER_SDK)
         is_upgraded = self.target.version == UPGRADED_SDK and options.characters == "UPGRADE"
         self._holds_clips = self._is_new or is_upgraded
@@ -319,14 +316,7 @@ class SetBuilder:
         uses = [f"guid://{guid}" if guid else f"{self.name}/{name}.node" for guid, name in pairs]
         models = self._models()
         self._add_materials(models)
-        builder = NodeBuilder(
-            self.placement,
-            models,
-            ["", *uses],
-            self.report,
-            has_collision=self._collides,
-            characters=self._characters,
-        )
+        builder = NodeBuilder(self.placement, models, ["", *uses], self.report, self._options)
         documents = [
             SceneFile("nodes", self.target.version, builder.nodes(part, title))
             for part, title in zip(self.placement.parts, [self.name, *names], strict=True)
@@ -368,7 +358,7 @@ class SetBuilder:
         self.report.loss_of("animation-not-named", text, animated, "mesh", "meshes", most=_MOST_NAMES)
         if any(asset.kind is AssetKind.MESH_SKINNED for asset in self.new.assets):
             report_unproven(self.report)
-            if self._characters == "POSE":
+            if self._options.characters == "POSE":
                 self.report.note("pose-without-graph", "a skeleton pose moves once you assign an animation graph to it")
         self.new.assets += self._files.assets
         return found

@@ -93,9 +93,8 @@ def _parsed(lists: dict[str, Any], names: list[str], bind: FloatArray) -> Stored
         ]
     numbers = [values for profiles in found.profiles.values() for values in (one.values for one in profiles)]
     lengths = np.array([length for _, length in found.retargeting], np.float32)
-    if not all(np.isfinite(values).all() for values in (*numbers, lengths)):
-        raise ValueError
-    if any(mode not in _MODES for mode, _ in found.retargeting):
+    is_finite = all(np.isfinite(values).all() for values in (*numbers, lengths))
+    if not is_finite or any(mode not in _MODES for mode, _ in found.retargeting):
         raise ValueError
     if "rest" in lists:
         before, rest = (np.array(by_bone(lists[key], IDENTITY), np.float32) for key in ("bind", "rest"))

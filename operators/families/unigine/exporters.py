@@ -1,16 +1,23 @@
 """Export of UNIGINE meshes, animations and scenes: new files, or the changes of an imported scene into its own file."""
 
+import contextlib
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import bpy
 
+from ....blender_data.export_options import CLIPS
 from ....io_formats.api import EncodedFile
+from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import Text, counted
 from ....io_formats.core.options import EMBED_ANIMATION, Option
 from ....io_formats.core.scene import Scene
+from ....io_formats.projects import Projects
 from ....io_formats.unigine.animation.format import UNIGINE_ANIMATION
+from ....io_formats.unigine.mesh.characters import CHARACTER_SDK
 from ....io_formats.unigine.mesh.format import SKINNED_EXTENSION, UNIGINE_MESH
+from ....io_formats.unigine.project.new_assets import TargetFolder, sdk_of
 from ....io_formats.unigine.project.project import project_folder
 from ....io_formats.unigine.scene.format import UNIGINE_SCENE
 from ...files.clip_export import ExportClips
@@ -66,6 +73,15 @@ class ExportUnigineScene(PatchesImported, ExportScene):
     def shown_options(self, context: bpy.types.Context) -> tuple[Option, ...]:
         """Return the options of a new scene. There are no options if an imported scene is changed."""
         return () if self.patched(context) is not None else self.option_table
+
+    def values(self) -> dict[str, Any]:
+        """Return the values of the options. Animations are not sampled for SDKs whose scenes do not hold them."""
+        values: dict[str, Any] = super().values()
+        with contextlib.suppress(MeshferryError):  # the export itself reports it
+            path = Path(bpy.path.abspath(self.filepath))
+            target = TargetFolder(path, values["sdk_version"], Projects())
+            values |= {CLIPS.name: "NONE"} if target.sdk < sdk_of(CHARACTER_SDK) else {}
+        return values
 
     def draw_files(self, context: bpy.types.Context) -> None:
         """Draw whether the chosen file gets changes only, or where the files of a new scene go."""
