@@ -16,6 +16,8 @@ from .format import SEPARATE_SKELETON_VERSION, SKINNED_EXTENSION
 
 CHARACTER_SDK = "2.21.0.0"
 """The first SDK that loads sk10."""
+OLDER_SDK = "2.20.0.0"
+"""The last SDK whose characters are ms14 and an11 files, which the editor of the next one converts."""
 
 
 def refuse_other_sdk(version: str, target: TargetFolder, name: str) -> None:

@@ -18,7 +18,7 @@ from ...projects import Projects
 from ..project.new_assets import TargetFolder
 from ..project.project import open_project
 from ..skeleton.references import report_unproven
-from .characters import CHARACTER_SDK, add_companions, refuse_other_sdk
+from .characters import CHARACTER_SDK, OLDER_SDK, add_companions, refuse_other_sdk
 from .document import MeshFile
 from .document_builder import MeshBuilder
 from .format import BLOCK_VERSIONS, SEPARATE_SKELETON_VERSION, SKINNED_EXTENSION, ReadOptions, WriteOptions
@@ -128,9 +128,11 @@ def from_scene_at(scene: Scene, options: WriteOptions, path: Path | None, projec
     document = MeshBuilder(scene, options).build()
     is_deformed = bool(document.bones) or any(len(surface.targets) > 1 for surface in document.surfaces)
     if is_deformed and document.version in BLOCK_VERSIONS:
-        target = TargetFolder(path, CHARACTER_SDK, projects or Projects())
+        has_skeleton_file = document.version == SEPARATE_SKELETON_VERSION
+        unstated = CHARACTER_SDK if has_skeleton_file else OLDER_SDK
+        target = TargetFolder(path, unstated, projects or Projects())
         refuse_other_sdk(document.version, target, scene.name)
-        if document.version == SEPARATE_SKELETON_VERSION:
+        if has_skeleton_file:
             number = scene.nodes[0].skeleton
             skeleton = scene.skeletons[number] if number is not None else Skeleton(scene.nodes[0].name)
             add_companions(document, skeleton, target, path, scene.name)

@@ -49,7 +49,8 @@ class CharacterFiles:
         self._version = version
         self._report = report
         self._uses: dict[tuple[object, ...], SkeletonUse] = {}
-        self._clips: dict[tuple[str, str], WrittenClip] = {}
+        self._clips: dict[int, tuple[Clip, WrittenClip]] = {}
+        """Written clips by ``id()``; the reference to the clip keeps its number from being used again."""
         self._taken: set[str] = set()
 
     def name_skeleton(self, document: MeshFile, skeleton: Skeleton) -> str:
@@ -73,11 +74,10 @@ class CharacterFiles:
         ExportError
             Data that no file can hold.
         """
-        own = guid or scene.skeletons[0].name
         for clip in scene.clips:
-            if (own, clip.name) not in self._clips:
-                self._clips[own, clip.name] = self._clip(scene, clip, guid)
-        return {name: clip for (owner, name), clip in self._clips.items() if owner == own}
+            if id(clip) not in self._clips:
+                self._clips[id(clip)] = clip, self._clip(scene, clip, guid)
+        return {clip.name: self._clips[id(clip)][1] for clip in scene.clips}
 
     def _clip(self, scene: Scene, clip: Clip, guid: str) -> WrittenClip:
         part = scene.part(clip.name, skeletons=scene.skeletons, clips=[clip])

@@ -25,7 +25,7 @@ from ..mesh import codec as mesh_codec
 from ..mesh import document_builder as mesh_document_builder
 from ..mesh import format as mesh_format
 from ..mesh import mapping as mesh_mapping
-from ..mesh.characters import CHARACTER_SDK, skinned_asset
+from ..mesh.characters import CHARACTER_SDK, OLDER_SDK, skinned_asset
 from ..mesh.document import MeshFile
 from ..project.new_assets import AS_IT_IS, AssetKind, NewAsset, TargetFolder, sdk_of
 from ..project.new_materials import material_assets
@@ -272,8 +272,6 @@ def _camera_values(camera: Camera) -> dict[str, str]:
     }
 
 
-UPGRADED_SDK = "2.20.0.0"
-"""The last SDK whose characters are ms14 and an11 files, which the editor of SDK 2.21 converts."""
 _MESH_VERSIONS = (((2, 21), "MS15"), ((2, 20), "MS14"), ((2, 19), "MS13"), ((2, 15), "MS12"))
 _MOST_NAMES = 5
 
@@ -287,7 +285,7 @@ class SetBuilder:
     def __init__(self, scene: Scene, options: WriteOptions, path: Path | None, projects: Projects) -> None:
         self.scene = scene
         self.report = scene.report
-        latest = UPGRADED_SDK if options.characters == "UPGRADE" else ""
+        latest = OLDER_SDK if options.characters == "UPGRADE" else ""
         self.target = TargetFolder(path, options.sdk_version, projects, latest)
         self.name = path.stem if path is not None else file_name(scene.name)
         self.has_own_nodes = scene.placement is None
@@ -297,7 +295,7 @@ class SetBuilder:
         self._references = {name: self._reference(material) for name, material in self._materials.items()}
         self._options = options
         self._is_new = self.target.sdk >= sdk_of(CHARACTER_SDK)
-        is_upgraded = self.target.version == UPGRADED_SDK and options.characters == "UPGRADE"
+        is_upgraded = self.target.version == OLDER_SDK and options.characters == "UPGRADE"
         self._holds_clips = self._is_new or is_upgraded
         version = "AN13" if self._is_new else "AN11"
         self._files = CharacterFiles(self.target, f"{self.name}/", version, self.report)

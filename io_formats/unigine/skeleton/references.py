@@ -46,8 +46,8 @@ def report_unproven(report: Report) -> None:
     """Report that the written files rest on a description alone."""
     report.note(
         "unproven-characters",
-        "sk10 and sn10 follow the vendor's description; no file of either was ever opened in the engine by us. If the "
-        "editor rejects them, export for SDK 2.20 and let the editor upgrade it, or use FBX",
+        "sk10 and sn10 follow the vendor's description and were not tested in the engine. If the editor rejects them, "
+        "export for SDK 2.20 and let the editor upgrade the files, or use FBX",
     )
 
 

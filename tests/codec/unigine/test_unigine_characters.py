@@ -137,6 +137,9 @@ def test_names_and_versions_agree(samples: Path, tmp_path: Path) -> None:
         with pytest.raises(ExportError, match=r"extension \.mesh_skinned, all others .mesh"):
             write_mesh(scene, tmp_path / name, mesh_version=version)
     data = tmp_path / "data"
+    data.mkdir()
+    for path, options in (("a.mesh", {"mesh_version": "MS14"}), ("b.mesh_skinned", {})):
+        write_mesh(rigged(samples), data / path, **options)  # a project whose version is not known
     for sdk, path, choice in (("2.21.0.0", "a.mesh", "sk10"), ("2.20.0.0", "a.mesh_skinned", "ms14")):
         data.mkdir(exist_ok=True)
         (data / "a.world").write_text(f'<world version="{sdk}"></world>')
