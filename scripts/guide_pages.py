@@ -25,6 +25,7 @@ GUIDES = (
     "users/import_and_export",
     "users/unigine",
     "users/unigine_projects",
+    "users/unigine_characters",
     "users/timbermesh",
     "users/second_life",
     "users/second_life_animation",

@@ -301,6 +301,7 @@ class MeshferryObject(NamedInFile, bpy.types.PropertyGroup):
         "Skeleton", "Identity of the skeleton file that an armature's animations refer to in the engine"
     )
     skeleton_path: text("Skeleton File", "Path of the skeleton file inside the engine's project")
+    skeleton_data: text("Skeleton Data", "Rest pose, masks, profiles and retargeting of the skeleton file, as JSON")
     use_bone_table: flag(
         "Own Bone Table",
         "Use the joints that were chosen for the bones of this armature, not those of the bundled tables",

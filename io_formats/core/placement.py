@@ -50,6 +50,8 @@ class ModelUse:
     """Settings for surfaces; the others are shown as in the model's own file."""
     level: int = 0
     """The level of detail that the node shows. Surfaces of other levels are left out."""
+    animation: str = ""
+    """Name of the clip of the model that plays at the node, for files that are written."""
 
 
 @dataclass(frozen=True)

@@ -406,7 +406,8 @@ class Skeleton:
     slider_values: dict[int, float] | None = None
     """Positions in percent of the sliders that shape the figure, by number; the others stay as they are. None if the
     file has no shape."""
-    pass_through: PassThrough | None = None
+    file_data: str = ""
+    """Data of the file that Blender cannot show, as text that the format understands."""
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import replace
 
 import numpy as np
@@ -9,9 +10,10 @@ import numpy as np
 from ..core.errors import FormatError
 from ..core.messages import Report, Text, counted, listed
 from ..core.placement import ModelUse, PartUse, PlacedModel, PlacedNode, Placement, PlacementPart
-from ..core.scene import Mesh, Node, Scene
+from ..core.scene import Clip, Mesh, Node, Scene
 from ..geometry import hierarchy
 from ..geometry.transforms import matrix_of_transform
+from .clips import with_frames
 from .flatten import Matrix, moved
 from .join_meshes import EqualMeshes
 from .lods import coarser_nodes, join_levels
@@ -35,6 +37,11 @@ class _Placer:
         self.placement = Placement([self.part])
         self._equal = EqualMeshes()
         self._models: dict[tuple[int, int | None], int] = {}
+        self._clips: dict[int | None, list[Clip]] = defaultdict(list)
+        for clip in with_frames(scene).clips:
+            for number in dict.fromkeys(track.skeleton for track in clip.transforms if track.skeleton is not None):
+                tracks = [replace(track, skeleton=0) for track in clip.transforms if track.skeleton == number]
+                self._clips[number].append(replace(clip, transforms=tracks, vertices=[]))
 
     def build(self) -> Placement:
         """Add the nodes of the scene, parents first."""
@@ -69,7 +76,8 @@ class _Placer:
             here.content = ModelUse(self._model(whole)) if whole.mesh is not None else None
             return
         mesh = moved(whole.mesh, self._worlds[number]) if node.skin is not None else whole.mesh
-        use = ModelUse(self._model(replace(whole, mesh=mesh)))
+        clips = self._clips[node.skeleton]
+        use = ModelUse(self._model(replace(whole, mesh=mesh)), animation=clips[0].name if clips else "")
         if number not in self._above:
             here.parent, here.matrix, here.content = -1, np.identity(4), use
         else:
@@ -86,7 +94,7 @@ class _Placer:
             lone = replace(node, name=name, parent=-1, mesh=mesh, skeleton=0 if skeletons else None, skin=None)
             lone.translation, lone.rotation, lone.scale = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
             lone.lod_of = lone.shape_of = lone.world = None
-            model = self.scene.part(name, [lone], skeletons)
+            model = self.scene.part(name, [lone], skeletons, self._clips.get(node.skeleton, ()))
             model.placement = None
             self.placement.models.append(PlacedModel(name, lambda: model))
         return self._models[key]

@@ -96,7 +96,7 @@ for example in sorted(EXAMPLES.iterdir()):
         found = registry.by_content(content, len(content)) or found  # several formats have the extension .anim
         FILES[found.name][example.name] = content
 
-ONLY_READ = {("unigine_mesh", "sk10"), ("unigine_animation", "an12")}
+ONLY_READ = {("unigine_animation", "an12")}
 """Versions that are not written."""
 WHOLE_MODELS = {("timbermesh", "bare", len(NODES[0]))}
 """Truncations that are files again: a message without compression may end behind any node."""

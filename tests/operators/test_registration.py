@@ -62,7 +62,7 @@ def test_twice_leaves_nothing(clean_blender, registered_addon):
     ("name", "extensions"),
     [
         ("IO_FH_timbermesh", ".timbermesh;.meshy"),
-        ("IO_FH_unigine", ".mesh"),
+        ("IO_FH_unigine", ".mesh;.mesh_skinned"),
         ("IO_FH_unigine_scene", ".node"),
         ("IO_FH_second_life", ".llmesh"),
         ("IO_FH_second_life_bundle", ".slm"),

@@ -79,6 +79,8 @@ def armature_panel(layout: Any, context: bpy.types.Context) -> None:
     draw_actions(column, actions_of(rig), root_motion=True)
     column.prop(rig.meshferry, "skeleton_guid")
     column.prop(rig.meshferry, "skeleton_path")
+    if rig.meshferry.skeleton_data:
+        column.prop(rig.meshferry, "skeleton_data")
 
 
 def draw_written(layout: Any, surface: surfaces.WrittenSurface, obj: Any, material: Any) -> None:
