@@ -9,6 +9,7 @@ from typing import Any
 
 import bpy
 
+from .. import file_records
 from ..file_records import absolute_path
 from . import ledger
 
@@ -28,7 +29,14 @@ def unregister() -> None:
 def _handlers() -> list[tuple[Any, Callable[..., None]]]:
     known = bpy.app.handlers
     after = [(handlers, make_absolute) for handlers in (known.load_post, known.save_post, known.save_post_fail)]
-    return [(known.save_pre, make_relative), *after]
+    undone = [(handlers, restore_exports) for handlers in (known.undo_post, known.redo_post)]
+    return [(known.save_pre, make_relative), *after, *undone]
+
+
+@bpy.app.handlers.persistent
+def restore_exports(*_others: Any) -> None:
+    """Store the records of exports again, since *Undo* does not take back the files."""
+    file_records.restore_exports()
 
 
 @bpy.app.handlers.persistent
