@@ -29,14 +29,15 @@ def unregister() -> None:
 def _handlers() -> list[tuple[Any, Callable[..., None]]]:
     known = bpy.app.handlers
     after = [(handlers, make_absolute) for handlers in (known.load_post, known.save_post, known.save_post_fail)]
-    undone = [(handlers, restore_exports) for handlers in (known.undo_post, known.redo_post)]
+    undone = [(handlers, after_undo) for handlers in (known.undo_post, known.redo_post)]
     return [(known.save_pre, make_relative), *after, *undone]
 
 
 @bpy.app.handlers.persistent
-def restore_exports(*_others: Any) -> None:
-    """Store the records of exports again, since *Undo* does not take back the files."""
+def after_undo(*_others: Any) -> None:
+    """Store again what exports stored on data blocks, since *Undo* and *Redo* do not change files."""
     file_records.restore_exports()
+    ledger.settle()
 
 
 @bpy.app.handlers.persistent
