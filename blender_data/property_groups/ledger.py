@@ -6,7 +6,7 @@ again. It also keeps what exports removed from the file, so that an object that 
 
 ``session_uid`` is not the same after the .blend file is opened again. Before a save, the data blocks are settled, too,
 and the rest is stored with their names beside the record of the target (``MeshferryFile.ledger``). A ledger from a
-.blend file is no permission to write: it is not in :func:`.file_records.session_files`, and counts only while the file
+.blend file does not permit to write: it is not in :func:`.file_records.session_files`, and counts only while the file
 has ``Ledger.digest``, or the digest of an export on save after it.
 """
 

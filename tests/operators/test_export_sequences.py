@@ -314,7 +314,7 @@ def test_undo_past_an_export_keeps_ids_and_restores_nodes(clean_blender: Any, wo
 
 @pytest.mark.parametrize("is_saved_before", [True, False])
 def test_ledger_outlasts_reopening(clean_blender: Any, world: Path, is_saved_before: bool) -> None:
-    """Undo after the export is saved, too; the ledger is no permission to write."""
+    """Undo after the export is saved, too; the ledger does not permit to write."""
     from meshferry.blender_data.file_records import session_files
 
     bpy, blend = clean_blender, str(world.with_name("scene.blend"))

@@ -133,7 +133,7 @@ def plan_patch(collection: bpy.types.Collection, projects: Projects) -> Steps[Pl
     objects = PlacedObjects(collection, part, report, placement, ledger)
     back = {edit.key for edit in restored}
     for placed in objects.placed:
-        if placed.key in back or ledger.agreed != digest:  # an export on save stores nothing on objects
+        if placed.key in back or record.digest != digest:  # an export on save stores nothing on objects
             placed.given_parent = None
     unshown = set(json.loads(collection.meshferry.unshown_nodes or "[]"))
     edits = node_edits(scene, part, objects.placed, report, unshown)
