@@ -120,7 +120,7 @@ class Sequence:
         steps = patched_export.patch_steps(operator, self.bpy.context, self.home(), is_agreed=True, target=target)
         result = finish(steps)
         self.done.append(f"export {' | '.join(reports)}")
-        assert result == {"FINISHED"}, self.done
+        assert result == {"FINISHED"}, "\n".join(self.done)
         self.check(Path(self.home().meshferry.file.path).read_bytes())
         return "\n".join(reports)
 
