@@ -9,7 +9,9 @@ from typing import Any
 
 import bpy
 
+from .. import file_records
 from ..file_records import absolute_path
+from . import ledger
 
 
 def register() -> None:
@@ -27,12 +29,21 @@ def unregister() -> None:
 def _handlers() -> list[tuple[Any, Callable[..., None]]]:
     known = bpy.app.handlers
     after = [(handlers, make_absolute) for handlers in (known.load_post, known.save_post, known.save_post_fail)]
-    return [(known.save_pre, make_relative), *after]
+    undone = [(handlers, after_undo) for handlers in (known.undo_post, known.redo_post)]
+    return [(known.save_pre, make_relative), *after, *undone]
+
+
+@bpy.app.handlers.persistent
+def after_undo(*_others: Any) -> None:
+    """Store again what exports stored on data blocks, since *Undo* and *Redo* do not change files."""
+    file_records.restore_exports()
+    ledger.settle()
 
 
 @bpy.app.handlers.persistent
 def make_relative(blend: str, *_others: Any) -> None:
     """Store paths relative to the .blend file that is being saved, as far as they are on its drive."""
+    ledger.store_in_blend()
     folder = os.path.dirname(blend)
 
     def relative(path: str) -> str:
@@ -52,6 +63,7 @@ def make_absolute(blend: str, *_others: Any) -> None:
     """Make the paths absolute again after the .blend file was saved or opened."""
     folder = os.path.dirname(blend)
     _change(lambda path: absolute_path(path, folder))
+    ledger.take_from_blend()
 
 
 def _change(change: Callable[[str], str]) -> None:
