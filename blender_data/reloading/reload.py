@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,6 +45,7 @@ def replace_data(
     pairs: Pairs,
     results: Sequence[ImportResult],
     paths: Mapping[str, str],
+    unchanged: Collection[bpy.types.Object] = (),
 ) -> ReloadReport:
     """Transfer data, actions and file properties from new objects to old ones; remove everything new that is unused.
 
@@ -58,10 +59,15 @@ def replace_data(
         The new imports, that of the collection's file first.
     paths:
         The earlier path of each moved file.
+    unchanged:
+        New objects whose old ones stay as they are.
     """
     report = ReloadReport()
-    changed = {new: old for new, old in pairs.items() if old.is_editable and (old.data is None or old.data.is_editable)}
-    report.linked = [old.name for new, old in pairs.items() if new not in changed]
+    pending = {new: old for new, old in pairs.items() if new not in unchanged}
+    changed = {
+        new: old for new, old in pending.items() if old.is_editable and (old.data is None or old.data.is_editable)
+    }
+    report.linked = [old.name for new, old in pending.items() if new not in changed]
     surplus: list[bpy.types.ID] = list(pairs)
     if collection is not None:
         surplus += _add_objects(context, collection, results[0], pairs, report)
@@ -70,7 +76,7 @@ def replace_data(
         for new, old in changed.items():
             if old.type == "ARMATURE":
                 body_shapes.set_percents(old, body_shapes.percents_of(new))
-    surplus += _update_data(changed, paths, report)
+    surplus += _update_data(changed, pairs, paths, report)
     if collection is not None:
         _refer_to_old((obj for obj in results[0].objects if obj not in pairs), pairs)
     gone = set(surplus)
@@ -139,32 +145,42 @@ def _update_armatures(context: bpy.types.Context, changed: Pairs, report: Reload
                 bone.rotation_mode = new.pose.bones[bone.name].rotation_mode
 
 
-def _update_data(changed: Pairs, paths: Mapping[str, str], report: ReloadReport) -> list[bpy.types.ID]:
+def _update_data(
+    changed: Pairs, pairs: Pairs, paths: Mapping[str, str], report: ReloadReport
+) -> list[bpy.types.ID]:
     """Replace meshes and actions, and update the objects; return the old meshes and actions."""
+    kept = set(pairs.values()) - set(changed.values())
+    in_use = {obj.data for obj in kept}
     grouped = {old for old in changed.values() if len(old.vertex_groups)}
     owners: list[tuple[Any, Any]] = [(old, new) for new, old in changed.items()]
-    shapes = [(old.data.shape_keys, new.data.shape_keys) for old, new in owners if old.type == "MESH"]
-    of_both = [(old, new) for old, new in shapes if old is not None and new is not None]
-    actions = data_updates.replace_actions([*owners, *of_both], paths)
+    others = [(old, new) for new, old in pairs.items() if new not in changed]
+    actions = data_updates.replace_actions(_with_shapes(owners), paths, _with_shapes(others))
     report.added += actions.added
     users: dict[bpy.types.ID, list[bpy.types.Object]] = {}
     for obj in bpy.data.objects:
-        if obj.type == "MESH" and obj.is_editable:
+        if obj.type == "MESH" and obj.is_editable and obj not in kept:
             users.setdefault(obj.data, []).append(obj)
     replaced: list[bpy.types.ID] = []
     for old, new in owners:
         if old.type == "MESH" and old.data in users:
             replaced.append(old.data)
-            replace_mesh(old.data, new.data, users.pop(old.data))  # several objects may use the mesh
+            # several objects may use the mesh
+            replace_mesh(old.data, new.data, users.pop(old.data), stays=old.data in in_use)
     for old, new in owners:
-        _update_object(old, new, changed, is_bound=old in grouped)
-    return [*replaced, *actions.old]
+        _update_object(old, new, pairs, is_bound=old in grouped)
+    return [*(mesh for mesh in replaced if mesh not in in_use), *actions.old]
 
 
-def _update_object(old: bpy.types.Object, new: bpy.types.Object, changed: Pairs, *, is_bound: bool) -> None:
+def _with_shapes(owners: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    """Return pairs of objects, and those of their shape keys."""
+    shapes = [(old.data.shape_keys, new.data.shape_keys) for old, new in owners if old.type == new.type == "MESH"]
+    return [*owners, *((old, new) for old, new in shapes if old is not None and new is not None)]
+
+
+def _update_object(old: bpy.types.Object, new: bpy.types.Object, pairs: Pairs, *, is_bound: bool) -> None:
     """Update parent, transform, modifiers and stored properties of an object."""
     kept = old.meshferry
-    parent = changed.get(new.parent, new.parent)
+    parent = pairs.get(new.parent, new.parent)
     is_in_place = has_given_space(old) and not is_moved(old)
     if kept.node_path and has_given_parent(old) and old.parent != parent:
         old.parent, old.parent_type = parent, new.parent_type
@@ -172,13 +188,13 @@ def _update_object(old: bpy.types.Object, new: bpy.types.Object, changed: Pairs,
     if is_in_place:
         set_transform(old, new)
     parts = [name for name in _PARTS if getattr(new.meshferry, name) is None]
-    copy_group(new.meshferry, kept, {*_OF_USER, *parts}, changed)
+    copy_group(new.meshferry, kept, {*_OF_USER, *parts}, pairs)
     for entry, slot in zip(kept.surfaces, old.material_slots, strict=False):
         entry.material = slot.material
     for modifier in new.modifiers:
         there = next((one for one in old.modifiers if one.type == modifier.type), None)
         if modifier.type == "ARMATURE" and there is None and not is_bound:
-            old.modifiers.new(modifier.name, "ARMATURE").object = changed.get(modifier.object, modifier.object)
+            old.modifiers.new(modifier.name, "ARMATURE").object = pairs.get(modifier.object, modifier.object)
         elif modifier.type == "MESH_CACHE" and there is not None:
             there.filepath = modifier.filepath
 

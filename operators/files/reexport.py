@@ -18,6 +18,7 @@ from ...io_formats.core.errors import ExportError, FormatError, MeshferryError
 from ...io_formats.core.format import Format, OutputFile
 from ...io_formats.core.messages import Message, Text, counted
 from ...io_formats.core.options import EMBED_ANIMATION, resolve
+from ...io_formats.core.scene import Scene
 from ...io_formats.disk.file_sets import companions_of, obsolete_files, would_change
 from ...io_formats.partner_files import file_set, part_of, suffixes_of
 from ...io_formats.passes.compare_scenes import differences
@@ -361,21 +362,27 @@ def changes_of(path: Path, target: Format, outputs: Sequence[OutputFile]) -> lis
     if target.capabilities.placement:
         changed = sum(would_change(path.parent / output.name, output) for output in outputs)
         return [Text("{} changed", counted(changed, "file")) if changed else Text("nothing changed")]
+    scenes = decoded(path, target, outputs)
+    if scenes is None:
+        return [Text("replaced")]  # files of this format cannot be read for comparing
+    return differences(*scenes) or [Text("nothing changed")]
+
+
+def decoded(path: Path, target: Format, outputs: Sequence[OutputFile]) -> tuple[Scene, Scene] | None:
+    """Return the scenes of the old and the new file; None if one cannot be read."""
     try:
         old = load_set(file_set(path))
         kind = old.format if old.format.rewritten_as == target.name else target
         if not kind.is_read:
-            return [Text("replaced")]  # files of this format cannot be read for comparing
+            return None
         new = kind.read(outputs[-1].data)
         if kind.partner_suffixes:
             written = {part_of(output.name)[1]: output.data for output in outputs[:-1] if suffixes_of(output.name)}
             new = kind.join(new, {part: kind.read(data) for part, data in written.items()})
         stem = scene_name(path)
-        return differences(old.format.to_scene(old.document, stem), kind.to_scene(new, stem)) or [
-            Text("nothing changed")
-        ]
+        return old.format.to_scene(old.document, stem), kind.to_scene(new, stem)
     except FormatError:
-        return [Text("replaced")]
+        return None
 
 
 def exports_of(context: bpy.types.Context) -> list[FileRecord]:

@@ -15,10 +15,11 @@ from ...blender_data.import_marks import objects_of
 from ...blender_data.importing.import_options import ImportOptions
 from ...blender_data.mesh_data.checksums import edited_actions, edits_of
 from ...blender_data.operator_calls import Selection
-from ...blender_data.reloading.matching import pair
+from ...blender_data.reloading.edits import is_edited
+from ...blender_data.reloading.matching import pair, pair_unchanged
 from ...blender_data.reloading.placement_update import replace_placed
 from ...blender_data.reloading.reload import replace_data
-from ...blender_data.steps import Steps, scaled
+from ...blender_data.steps import Steps, finish, scaled
 from ...io_formats.api import format_of
 from ...io_formats.core.errors import MeshferryError
 from ...io_formats.core.messages import Named, Report, Text, counted, joined, listed, of_kind
@@ -33,6 +34,7 @@ from ..selection import leave_edit_mode
 from ..sidebar import draw_wrapped, import_homes_of
 from ..translations import iface_, rpt_
 from . import export_on_save, reexport
+from .reload_comparison import Comparison, compare_steps
 from .import_base import PARTNERS, ImportArmatures, import_file, summary_parts
 
 MOST_OBJECTS, MOST_EDITS = 8, 6
@@ -102,7 +104,11 @@ class IMPORT_SCENE_OT_meshferry_reload(LongWork, bpy.types.Operator):
     def question(self, context: bpy.types.Context) -> str:
         """Return the edits that would be replaced, a line for each object; an empty string without any."""
         source = find_source(context)
-        lines = replaced_edits(source.objects()) if source is not None else []
+        if source is None or not replaced_edits(source.objects()):
+            return ""
+        path = self._path(source)
+        comparison = finish(compare_steps(context, path, source.objects())) if Path(path).exists() else Comparison()
+        lines = replaced_edits(comparison.changed(source.objects()))
         if not lines:
             return ""
         more = len(lines) - MOST_OBJECTS
@@ -128,10 +134,9 @@ class IMPORT_SCENE_OT_meshferry_reload(LongWork, bpy.types.Operator):
         try:
             path = self._path(source)
             with messages.outcome(path) as name:
-                edits = [] if self.asked else replaced_edits(source.objects())
                 reloading = Reload(context, source, path)
                 parts = yield from reloading.steps()
-                for edit in edits:
+                for edit in [] if self.asked else reloading.edits:
                     reloading.report.note("edits-replaced", "Edits replaced by the file: {}", edit)
                 messages.warn(name, reloading.report.messages)
         finally:
@@ -153,27 +158,39 @@ class Reload:
         self.results: list[Any] = []
         self.pairs: dict[Any, Any] = {}
         self.stand_ins: list[Any] = []
+        self.unchanged: list[Any] = []
+        """New objects whose old ones stay as they are."""
+        self.edits: list[Text] = []
+        """Edits that the file replaces."""
 
     def steps(self) -> Steps[tuple[str, ...]]:
         """Import the files and replace the old data; return the phrases of the summary. Errors and Esc undo all."""
         source = self.source
         try:
-            if source.collection is not None:
-                yield from scaled(self._import_collection(), 0.0, 0.5)
-            else:
-                self._stand_in_for(source.armature)
-            yield from scaled(self._import_actions(), 0.5, 1.0)
+            comparison = Comparison()
+            if Path(self.path).exists() and is_edited(source.collection, source.objects()):
+                comparison = yield from scaled(compare_steps(self.context, self.path, source.objects()), 0.0, 0.2)
+            self.edits = replaced_edits(comparison.changed(source.objects()))
+            if source.collection is not None and not comparison.is_whole():
+                yield from scaled(self._import_collection(comparison), 0.2, 0.6)
+            yield from scaled(self._import_actions(comparison), 0.6, 1.0)
         except BaseException:
             for result in reversed(self.results):
                 result.undo()
             bpy.data.batch_remove(self.stand_ins)
             raise
+        if comparison.is_whole():
+            comparison.store_digest()
+        if not self.results:
+            bpy.data.batch_remove(self.stand_ins)
+            return (Text("nothing changed"),)
         parts = summary_parts(self.results)
         paths = {self.path: source.path}
         if source.collection is not None and places_models(source.collection):
             found = replace_placed(self.context, source.collection, self.results[0])
         else:
-            found = replace_data(self.context, source.collection, self.pairs, self.results, paths)
+            home = None if comparison.is_whole() else source.collection
+            found = replace_data(self.context, home, self.pairs, self.results, paths, self.unchanged)
         if found.missing:
             self.report.loss(
                 "object-gone-from-file",
@@ -186,7 +203,7 @@ class Reload:
             return (*parts, Text("{} ({})", counted(len(found.added), "addition"), listed(found.added, 5)))
         return parts
 
-    def _import_collection(self) -> Steps[None]:
+    def _import_collection(self, comparison: Comparison) -> Steps[None]:
         """Import the file of the collection again, with new armatures."""
         collection, objects = self.source.collection, self.source.objects()
         refuse_other_format(self.path, collection)
@@ -197,19 +214,24 @@ class Reload:
         result = yield from self._import(self.path, options, stand_in)
         if places_models(collection):
             return
-        self.pairs.update(pair(objects, result.objects))
+        same = comparison.unchanged or ()
+        known = pair_unchanged(dict.fromkeys([*objects, *collection.all_objects]), result.objects, same)
+        self.pairs.update(pair(objects, result.objects, dict(known)))
+        self.unchanged = [*known, *(made for made in self.pairs if made.type == "ARMATURE" and "" in same)]
         record = file_records.read(collection)
         if record is not None and same_path(str(record.path), self.source.path):
             new = file_records.read(result.collection)
             record = replace(record, path=new.path, digest=new.digest)
             file_records.write([collection], record)
 
-    def _import_actions(self) -> Steps[None]:
+    def _import_actions(self, comparison: Comparison) -> Steps[None]:
         """Import the files of further actions of the armatures."""
         armatures = [(new, old) for new, old in self.pairs.items() if old.type == "ARMATURE"]
+        present = [old for _new, old in armatures]
+        armatures += [(None, obj) for obj in self.source.objects() if obj.type == "ARMATURE" and obj not in present]
         for new, old in armatures:
             for path, action in action_files(old).items():
-                if self.source.collection is not None and same_path(path, self.source.path):
+                if same_path(path, self.source.path) and (self.source.collection is not None or comparison.is_whole()):
                     continue
                 used = self.path if same_path(path, self.source.path) else path
                 if not Path(used).exists():
@@ -220,6 +242,8 @@ class Reload:
                         path,
                     )
                     continue
+                if new is None or new in self.unchanged:
+                    new = self._stand_in_for(old)
                 yield from self._import(used, import_marks.stored_options(action), new)
 
     def _import(self, path: str, options: dict[str, Any], armature: Any) -> Steps[Any]:

@@ -1,0 +1,53 @@
+"""Edits of imported objects. Only if there are some, a reload compares the file with what an export would write."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import bpy
+from mathutils import Matrix
+
+from .. import animated_blocks, names
+from ..import_marks import has_given_space, is_moved
+from ..mesh_data.checksums import edited_actions, edits_of
+from .data_updates import current_slot_names, slot_names
+
+
+def is_edited(collection: bpy.types.Collection | None, objects: Collection[bpy.types.Object]) -> bool:
+    """Return whether an export of imported objects, and of others in their collection, could differ from the file."""
+    added = set(collection.all_objects) - set(objects) if collection is not None else ()
+    data = {obj.data: obj for obj in objects if obj.data is not None}
+    return bool(added) or any(map(_is_changed, objects)) or any(edits_of(obj) != [] for obj in data.values())
+
+
+def makes_geometry(modifier: bpy.types.Modifier) -> bool:
+    """Return whether an export may write the result of a modifier: not those that an import adds."""
+    return modifier.show_viewport and modifier.type not in {"ARMATURE", "MESH_CACHE"}
+
+
+def has_delta(obj: bpy.types.Object) -> bool:
+    """Return whether an object has a delta transform."""
+    return obj.delta_location.length > 0 or obj.delta_rotation_euler[:] != (0, 0, 0) or obj.delta_scale[:] != (1, 1, 1)
+
+
+def path_of(obj: bpy.types.Object) -> str:
+    """Return the name of the parent and of the object as an export writes them now; see ``node_path``."""
+    return f"{names.name_in_file(obj.parent) if obj.parent is not None else ''}/{names.name_in_file(obj)}"
+
+
+def _is_changed(obj: bpy.types.Object) -> bool:
+    """Return whether an object, apart from the content of its mesh, is not as its import made it."""
+    owners = [*animated_blocks.with_shape_keys([obj])]
+    actions = [holder.action for owner in owners for holder in animated_blocks.action_holders(owner)]
+    posed = obj.pose.bones if obj.type == "ARMATURE" and not actions else ()
+    keys = obj.data.shape_keys.key_blocks if obj.type == "MESH" and obj.data.shape_keys and not actions else ()
+    return bool(
+        (is_moved(obj) or not has_given_space(obj) or has_delta(obj) or obj.meshferry.node_path != path_of(obj))
+        or len(obj.constraints)
+        or any(map(makes_geometry, obj.modifiers))
+        or any(not action.meshferry.source_path for action in actions)
+        or edited_actions(obj)
+        or any(bone.matrix_basis != Matrix.Identity(4) for bone in posed)
+        or any(key.value for key in keys)
+        or (obj.type == "MESH" and slot_names(obj.data) != current_slot_names(obj.data))
+    )
