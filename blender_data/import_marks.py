@@ -149,6 +149,21 @@ def set_transform(obj: bpy.types.Object, other: bpy.types.Object) -> None:
         obj.rotation_quaternion = other.rotation_quaternion
 
 
+def take_place(obj: bpy.types.Object, other: bpy.types.Object, parent: bpy.types.Object | None) -> None:
+    """Give an object another one's transform below a parent, without the parent inverse and delta that it replaces."""
+    obj.parent, obj.parent_type, obj.parent_bone = parent, other.parent_type, other.parent_bone
+    obj.matrix_parent_inverse.identity()
+    set_transform(obj, other)
+    obj.delta_location, obj.delta_scale = (0, 0, 0), (1, 1, 1)
+    obj.delta_rotation_euler, obj.delta_rotation_quaternion = (0, 0, 0), (1, 0, 0, 0)
+
+
+def agree_on_place(obj: bpy.types.Object) -> None:
+    """Store that the file has the present place of an object."""
+    obj.meshferry.given_transform = transform_of(obj)
+    obj.meshferry.given_parent_key = node_of(obj.parent)
+
+
 def is_moved(obj: bpy.types.Object) -> bool:
     """Return whether the user moved an imported object; True if its transform in the file is not known."""
     kept = obj.meshferry

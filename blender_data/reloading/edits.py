@@ -9,15 +9,13 @@ from mathutils import Matrix
 
 from .. import animated_blocks, names
 from ..import_marks import has_given_space, is_moved
-from ..mesh_data.checksums import edited_actions, edits_of
 from .data_updates import current_slot_names, slot_names
 
 
 def is_edited(collection: bpy.types.Collection | None, objects: Collection[bpy.types.Object]) -> bool:
-    """Return whether an export of imported objects, and of others in their collection, could differ from the file."""
+    """Return whether an export of imported objects could differ from the file, apart from edits of their data."""
     added = set(collection.all_objects) - set(objects) if collection is not None else ()
-    data = {obj.data: obj for obj in objects if obj.data is not None}
-    return bool(added) or any(map(_is_changed, objects)) or any(edits_of(obj) != [] for obj in data.values())
+    return bool(added) or any(map(_is_changed, objects))
 
 
 def makes_geometry(modifier: bpy.types.Modifier) -> bool:
@@ -46,7 +44,6 @@ def _is_changed(obj: bpy.types.Object) -> bool:
         or len(obj.constraints)
         or any(map(makes_geometry, obj.modifiers))
         or any(not action.meshferry.source_path for action in actions)
-        or edited_actions(obj)
         or any(bone.matrix_basis != Matrix.Identity(4) for bone in posed)
         or any(key.value for key in keys)
         or (obj.type == "MESH" and slot_names(obj.data) != current_slot_names(obj.data))

@@ -21,7 +21,12 @@ from .reload import ReloadReport
 _OF_USER = frozenset(("file", "exports", "source_name", "given_name", "import_id"))
 
 
-def replace_placed(context: bpy.types.Context, collection: bpy.types.Collection, result: ImportResult) -> ReloadReport:
+def replace_placed(
+    context: bpy.types.Context,
+    collection: bpy.types.Collection,
+    result: ImportResult,
+    unedited: Mapping[bpy.types.Object, bool],
+) -> ReloadReport:
     """Update the objects of an earlier import to the current content of the file and of the files that it refers to.
 
     Transforms, names, visibility, materials and custom properties that the user changed are kept. Objects whose nodes
@@ -33,6 +38,8 @@ def replace_placed(context: bpy.types.Context, collection: bpy.types.Collection,
         The collection of the earlier import.
     result:
         The new import.
+    unedited:
+        The objects whose places an export would leave in their files; see ``unedited_places``.
     """
     report = ReloadReport()
     homes = _homes(collection, result)
@@ -48,7 +55,7 @@ def replace_placed(context: bpy.types.Context, collection: bpy.types.Collection,
     surplus += _replace_actions(pairs, report)
     meshes = {old.data: new.data for new, old in pairs.items() if old.type == "MESH" and old.data != new.data}
     for new, old in pairs.items():
-        _update(old, new, pairs)
+        _update(old, new, pairs, unedited)
         if old.type == "EMPTY":
             old.instance_type = new.instance_type
             old.instance_collection = homes.get(new.instance_collection, new.instance_collection)
@@ -92,6 +99,11 @@ def _add_objects(
         old.objects.link(added)
 
 
+def homes_of(collection: bpy.types.Collection) -> list[bpy.types.Collection]:
+    """Return the collection of an import, and those of the files to which its file refers."""
+    return [collection, *_parts_of(collection)]
+
+
 def _homes(collection: bpy.types.Collection, result: ImportResult) -> dict[bpy.types.Collection, bpy.types.Collection]:
     """Return, for collections of the new import, the corresponding collection of the earlier import."""
     parts = {part.meshferry.source_path: part for part in _parts_of(collection)}
@@ -112,7 +124,9 @@ def _parts_of(collection: bpy.types.Collection) -> list[bpy.types.Collection]:
     return found[1:]
 
 
-def _update(old: bpy.types.Object, new: bpy.types.Object, pairs: Pairs) -> None:
+def _update(
+    old: bpy.types.Object, new: bpy.types.Object, pairs: Pairs, unedited: Mapping[bpy.types.Object, bool]
+) -> None:
     """Update data, parent, transform and import marks of an object, except those that the user changed."""
     kept = old.meshferry
     new.name = "Replaced"  # frees its name for the old object
@@ -120,10 +134,13 @@ def _update(old: bpy.types.Object, new: bpy.types.Object, pairs: Pairs) -> None:
         _update_mesh(old, new)
     parent = pairs.get(new.parent, new.parent)
     is_in_place = import_marks.has_given_space(old) and not import_marks.is_moved(old)
-    if import_marks.has_given_parent(old) and old.parent != parent:
+    stays = unedited.get(old) is False
+    if unedited.get(old):
+        import_marks.take_place(old, new, parent)
+    elif not stays and import_marks.has_given_parent(old) and old.parent != parent:
         old.parent, old.parent_type = parent, new.parent_type
         old.matrix_parent_inverse.identity()
-    if is_in_place:
+    if is_in_place and not stays:
         import_marks.set_transform(old, new)
     if old.type == "EMPTY":
         old.empty_display_type, old.empty_display_size = new.empty_display_type, new.empty_display_size
@@ -135,6 +152,8 @@ def _update(old: bpy.types.Object, new: bpy.types.Object, pairs: Pairs) -> None:
             old.name = names.fit(new.meshferry.source_name)
         kept.source_name, kept.given_name = new.meshferry.source_name, old.name
     copy_group(new.meshferry, kept, _OF_USER, pairs)
+    if stays:
+        import_marks.agree_on_place(old)
 
 
 def _update_properties(old: bpy.types.Object, new: bpy.types.Object) -> None:

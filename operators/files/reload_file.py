@@ -1,5 +1,6 @@
 """Reload from File: replace the data of an imported collection, or the imported actions of an armature."""
 
+import contextlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,13 +12,14 @@ from ...blender_data import file_records, import_marks
 from ...blender_data.animated_blocks import action_holders
 from ...blender_data.animation.action_ranges import same_path
 from ...blender_data.armature_modifiers import armature_of
+from ...blender_data.exporting.placements.placement_patch import unedited_places
 from ...blender_data.import_marks import objects_of
 from ...blender_data.importing.import_options import ImportOptions
 from ...blender_data.mesh_data.checksums import edited_actions, edits_of
 from ...blender_data.operator_calls import Selection
 from ...blender_data.reloading.edits import is_edited
 from ...blender_data.reloading.matching import pair, pair_unchanged
-from ...blender_data.reloading.placement_update import replace_placed
+from ...blender_data.reloading.placement_update import homes_of, replace_placed
 from ...blender_data.reloading.reload import replace_data
 from ...blender_data.steps import Steps, finish, scaled
 from ...io_formats.api import format_of
@@ -34,6 +36,7 @@ from ..selection import leave_edit_mode
 from ..sidebar import draw_wrapped, import_homes_of
 from ..translations import iface_, rpt_
 from . import export_on_save, reexport
+from .session_projects import session_projects
 from .reload_comparison import Comparison, compare_steps
 from .import_base import PARTNERS, ImportArmatures, import_file, summary_parts
 
@@ -160,6 +163,8 @@ class Reload:
         self.stand_ins: list[Any] = []
         self.unchanged: list[Any] = []
         """New objects whose old ones stay as they are."""
+        self.unedited: dict[Any, bool] = {}
+        """Objects of placements whose places stay; see ``unedited_places``."""
         self.edits: list[Text] = []
         """Edits that the file replaces."""
 
@@ -168,9 +173,10 @@ class Reload:
         source = self.source
         try:
             comparison = Comparison()
-            if Path(self.path).exists() and is_edited(source.collection, source.objects()):
-                comparison = yield from scaled(compare_steps(self.context, self.path, source.objects()), 0.0, 0.2)
-            self.edits = replaced_edits(comparison.changed(source.objects()))
+            self.edits = replaced_edits(objects := source.objects())
+            if Path(self.path).exists() and (self.edits or is_edited(source.collection, objects)):
+                comparison = yield from scaled(compare_steps(self.context, self.path, objects), 0.0, 0.2)
+                self.edits = replaced_edits(comparison.changed(objects))
             if source.collection is not None and not comparison.is_whole():
                 yield from scaled(self._import_collection(comparison), 0.2, 0.6)
             yield from scaled(self._import_actions(comparison), 0.6, 1.0)
@@ -187,7 +193,7 @@ class Reload:
         parts = summary_parts(self.results)
         paths = {self.path: source.path}
         if source.collection is not None and places_models(source.collection):
-            found = replace_placed(self.context, source.collection, self.results[0])
+            found = replace_placed(self.context, source.collection, self.results[0], self.unedited)
         else:
             home = None if comparison.is_whole() else source.collection
             found = replace_data(self.context, home, self.pairs, self.results, paths, self.unchanged)
@@ -208,6 +214,10 @@ class Reload:
         collection, objects = self.source.collection, self.source.objects()
         refuse_other_format(self.path, collection)
         options = import_marks.stored_options(collection)
+        for home in homes_of(collection) if places_models(collection) else ():
+            if Path(self.path).exists() and is_edited(home, objects_of(home)):
+                with contextlib.suppress(MeshferryError):
+                    self.unedited |= yield from unedited_places(home, session_projects())
         bound = [armature for obj in objects if (armature := armature_of(obj)) is not None]
         others = [armature for armature in bound if armature not in objects]
         stand_in = self._stand_in_for(others[0]) if others else None
