@@ -130,11 +130,11 @@ def _update(
     """Update data, parent, transform and import marks of an object, except those that the user changed."""
     kept = old.meshferry
     new.name = "Replaced"  # frees its name for the old object
-    if old.type == "MESH":
+    stays = unedited.get(old) is False
+    if old.type == "MESH" and not (stays and is_of_same_file(old, new)):
         _update_mesh(old, new)
     parent = pairs.get(new.parent, new.parent)
     is_in_place = import_marks.has_given_space(old) and not import_marks.is_moved(old)
-    stays = unedited.get(old) is False
     if unedited.get(old):
         import_marks.take_place(old, new, parent)
     elif not stays and import_marks.has_given_parent(old) and old.parent != parent:
@@ -154,6 +154,11 @@ def _update(
     copy_group(new.meshferry, kept, _OF_USER, pairs)
     if stays:
         import_marks.agree_on_place(old)
+
+
+def is_of_same_file(old: bpy.types.Object, new: bpy.types.Object) -> bool:
+    """Return whether a new import of a mesh found the same content in its file as the earlier one."""
+    return bool(old.data.meshferry.fingerprint) and old.data.meshferry.fingerprint == new.data.meshferry.fingerprint
 
 
 def _update_properties(old: bpy.types.Object, new: bpy.types.Object) -> None:

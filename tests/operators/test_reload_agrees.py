@@ -1,0 +1,263 @@
+"""Re-export and Reload agree: what was just exported stays as it is shown, and another program's change comes in alone."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import timber_mod
+from example_files import imported as imported_example
+from test_reload_file import edit_file
+
+pytestmark = pytest.mark.needs_bpy
+
+
+def box(bpy: Any, name: str, **settings: Any) -> Any:
+    """Return a new object with a box that has UVs and a material."""
+    from mathutils import Matrix
+
+    mesh = bpy.data.meshes.new(name)
+    points = [(x, y, z) for x in (0, 1) for y in (0, 0.5) for z in (0, 0.25)]
+    faces = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
+    mesh.from_pydata(points, [], faces)
+    mesh.uv_layers.new()
+    mesh.materials.append(bpy.data.materials.get("Wood") or bpy.data.materials.new("Wood"))
+    made = bpy.data.objects.new(name, mesh)
+    bpy.context.scene.collection.objects.link(made)
+    for key, value in settings.items():
+        setattr(made, key, value)
+    assert made.matrix_parent_inverse == Matrix.Identity(4)
+    return made
+
+
+def make(bpy: Any, folder: Path, extension: str) -> Path:
+    """Write a file of a format, and import it."""
+    if extension == ".anim":
+        return imported_example(bpy, folder, "lamp_nod.anim")
+    if extension == ".blueprint.json":
+        path = timber_mod.make(folder / "mod")
+    else:
+        path = folder / f"thing{extension}"
+        base = box(bpy, "#Base")
+        if extension in (".timbermesh", ".node"):
+            box(bpy, "#Top", parent=base, location=(0, 0, 2), rotation_euler=(0, 0, 0.5))
+            box(bpy, "#Side", location=(4, 0, 0))
+        select(bpy, *bpy.context.scene.objects)
+        operator, options = EXPORTS[extension]
+        assert getattr(bpy.ops.export_scene, operator)(filepath=str(path), **options) == {"FINISHED"}
+        bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
+    operator = {".timbermesh": "timbermesh", ".blueprint.json": "timbermesh", ".data": "mesh_serializer"}
+    operator[".llmesh"] = "second_life"
+    assert getattr(bpy.ops.import_scene, operator.get(extension, "unigine"))(filepath=str(path)) == {"FINISHED"}
+    return path
+
+
+EXPORTS: dict[str, tuple[str, dict[str, Any]]] = {
+    ".timbermesh": ("timbermesh", {"scope": "SELECTION", "merging": "KEEP"}),
+    ".node": ("unigine_scene", {"scope": "SCENE"}),
+    ".mesh": ("unigine_mesh", {}),
+    ".data": ("mesh_serializer", {}),
+    ".llmesh": ("second_life_mesh", {}),
+}
+FORMATS = [*EXPORTS, ".anim", ".blueprint.json"]
+
+
+def select(bpy: Any, *objects: Any) -> None:
+    bpy.context.view_layer.update()
+    for obj in bpy.context.view_layer.objects:
+        obj.select_set(obj in objects)
+    bpy.context.view_layer.objects.active = objects[-1]
+
+
+def edited(bpy: Any) -> Any:
+    """Return the object that the edits change: the one below another if there is one."""
+    objects = [obj for obj in bpy.context.scene.objects if obj.meshferry.import_id]
+    objects = [obj for obj in objects if not obj.meshferry.is_model_part]
+    named = [obj for obj in objects if obj.name in ("#Top", "#Finished", "Walls")]
+    found = next(iter(named or objects))
+    select(bpy, found)
+    return found
+
+
+def side(bpy: Any, obj: Any) -> Any:
+    """Return another object of the import, or a new one."""
+    others = [one for one in bpy.context.scene.objects if one not in {obj, obj.parent, *obj.children_recursive}]
+    others = [one for one in others if one.meshferry.import_id and one.parent != obj and one.type == obj.type]
+    if others:
+        return others[-1]
+    made = bpy.data.objects.new("Target", None)
+    bpy.context.scene.collection.objects.link(made)
+    made.location = (3, 0, 0)
+    return made
+
+
+def move(_bpy: Any, obj: Any) -> None:
+    obj.location = (1, 2, 3)
+
+
+def turn(_bpy: Any, obj: Any) -> None:
+    obj.rotation_mode = "XYZ"
+    obj.rotation_euler = (0.25, 0.5, 1)
+
+
+def scale(_bpy: Any, obj: Any) -> None:
+    obj.scale = (2, 0.5, 1.5)
+
+
+def rename(_bpy: Any, obj: Any) -> None:
+    obj.name = "#Lid"
+
+
+def copy(bpy: Any, obj: Any) -> None:
+    made = obj.copy()
+    obj.users_collection[0].objects.link(made)
+    made.location.x += 7
+
+
+def new(bpy: Any, obj: Any) -> None:
+    made = box(bpy, "#New", location=(0, 9, 0))
+    obj.users_collection[0].objects.link(made)
+    bpy.context.scene.collection.objects.unlink(made)
+
+
+def delete(bpy: Any, obj: Any) -> None:
+    bpy.data.objects.remove(side(bpy, obj))
+
+
+def parent(bpy: Any, obj: Any) -> None:
+    """Choose another parent in the properties of the object."""
+    obj.parent = side(bpy, obj)
+
+
+def parent_in_place(bpy: Any, obj: Any) -> None:
+    """Ctrl P."""
+    other = side(bpy, obj)
+    other.rotation_euler = (0, 0, 1)
+    bpy.context.view_layer.update()
+    world = obj.matrix_world.copy()
+    obj.parent = other
+    obj.matrix_parent_inverse = other.matrix_world.inverted()
+    obj.matrix_basis = world
+
+
+def delta(_bpy: Any, obj: Any) -> None:
+    obj.delta_location, obj.delta_rotation_euler = (0, 0, 2), (0, 0.5, 0)
+    obj.delta_rotation_quaternion = (0.8, 0, 0.6, 0)
+
+
+def modifier(_bpy: Any, obj: Any) -> None:
+    if obj.type == "MESH":
+        obj.modifiers.new("Row", "ARRAY").count = 2
+
+
+def join(bpy: Any, obj: Any) -> None:
+    other = side(bpy, obj)
+    if other.type == obj.type == "MESH":
+        other.select_set(True)
+        bpy.ops.object.join()
+
+
+def separate(bpy: Any, obj: Any) -> None:
+    if obj.type == "MESH":
+        made = obj.copy()
+        made.data = obj.data.copy()
+        obj.users_collection[0].objects.link(made)
+        for mesh, chosen in ((obj.data, range(2)), (made.data, range(2, 6))):
+            for polygon in mesh.polygons:
+                polygon.select = polygon.index in chosen
+        import bmesh
+
+        for mesh in (obj.data, made.data):
+            content = bmesh.new()
+            content.from_mesh(mesh)
+            bmesh.ops.delete(content, geom=[face for face in content.faces if face.select], context="FACES")
+            content.to_mesh(mesh)
+            content.free()
+
+
+def material(bpy: Any, obj: Any) -> None:
+    if obj.material_slots:
+        obj.material_slots[0].material = bpy.data.materials.new("Iron")
+
+
+def keys(_bpy: Any, obj: Any) -> None:
+    for frame, value in ((1, 0), (20, 5)):
+        obj.location.y = value
+        obj.keyframe_insert("location", frame=frame)
+
+
+EDITS = [move, turn, scale, rename, copy, new, delete, parent, parent_in_place, delta]
+EDITS += [modifier, join, separate, material, keys]
+
+
+def shown(bpy: Any) -> dict[str, Any]:
+    """Return the triangles, materials and bones that the evaluated depsgraph shows in two frames, by object."""
+    found: dict[str, Any] = {}
+    for frame in (1, 9):
+        bpy.context.scene.frame_set(frame)
+        depsgraph = bpy.context.evaluated_depsgraph_get()
+        for instance in depsgraph.object_instances:
+            obj, matrix = instance.object, np.array(instance.matrix_world, np.float64)
+            key = f"{obj.original.name} in {instance.parent.original.name if instance.parent else ''} at {frame}"
+            if obj.type == "MESH":
+                obj.data.calc_loop_triangles()
+                points = np.array([vertex.co for vertex in obj.data.vertices]).reshape(-1, 3)
+                corners = [vertex for triangle in obj.data.loop_triangles for vertex in triangle.vertices]
+                world = (points @ matrix[:3, :3].T + matrix[:3, 3])[corners].reshape(-1, 9)
+                found[key] = [*found.get(key, ()), world]
+                found[f"{key}, materials"] = [slot.material.name for slot in obj.material_slots if slot.material]
+            elif obj.type == "ARMATURE":
+                bones = [matrix @ np.array(bone.matrix) for bone in obj.pose.bones]
+                found[key] = [np.array(bones).reshape(-1, 16)]
+    bpy.context.scene.frame_set(1)
+    return found
+
+
+def differences(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    """Return the names of the objects that are shown in another way."""
+    found = sorted(before.keys() ^ after.keys())
+    for key in before.keys() & after.keys():
+        if len(before[key]) != len(after[key]) or not all(map(_is_same, before[key], after[key])):
+            found.append(key)
+    return sorted({key.split(" in ")[0] for key in found})
+
+
+def _is_same(before: Any, after: Any) -> bool:
+    if isinstance(before, str):
+        return before == after
+    return before.shape == after.shape and np.allclose(before, after, rtol=1e-6, atol=1e-6)
+
+
+def again(bpy: Any, obj: Any) -> bool:
+    """Re-export; return whether it was not refused."""
+    select(bpy, obj)
+    try:
+        return bpy.ops.export_scene.meshferry_again(is_confirmed=True) == {"FINISHED"}
+    except RuntimeError:
+        return False
+
+
+def reload(bpy: Any, obj: Any) -> None:
+    select(bpy, obj)
+    assert bpy.ops.import_scene.meshferry_reload() == {"FINISHED"}
+    bpy.context.view_layer.update()
+
+
+ROUNDS = list(itertools.product(FORMATS, EDITS))
+
+
+@pytest.mark.parametrize(("extension", "edit"), ROUNDS, ids=lambda one: getattr(one, "__name__", one))
+def test_a_reload_after_a_re_export_changes_nothing(clean_blender, tmp_path, extension, edit):
+    bpy = clean_blender
+    make(bpy, tmp_path, extension)
+    obj = edited(bpy)
+    edit(bpy, obj)
+    before = shown(bpy)
+    for _round in range(2):
+        again(bpy, obj)
+        reload(bpy, obj)
+        assert differences(before, shown(bpy)) == []
