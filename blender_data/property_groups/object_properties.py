@@ -34,6 +34,7 @@ class MeshferryFile(bpy.types.PropertyGroup):
     given: text("Given Options", "Names of options that override choices of the import, as JSON")
     clip_files: text("Files of Animations", "Files that the exported animations were imported from, as JSON")
     owner: text("Owner", "Name of the data block that the file belongs to, not to a copy")
+    ledger: text("Ledger", "What exports removed from the file, as JSON; only set in the saved .blend file")
 
 
 class MeshferryBone(NamedInFile, bpy.types.PropertyGroup):

@@ -10,6 +10,7 @@ from typing import Any
 import bpy
 
 from ..file_records import absolute_path
+from . import ledger
 
 
 def register() -> None:
@@ -33,6 +34,7 @@ def _handlers() -> list[tuple[Any, Callable[..., None]]]:
 @bpy.app.handlers.persistent
 def make_relative(blend: str, *_others: Any) -> None:
     """Store paths relative to the .blend file that is being saved, as far as they are on its drive."""
+    ledger.store_in_blend()
     folder = os.path.dirname(blend)
 
     def relative(path: str) -> str:
@@ -52,6 +54,7 @@ def make_absolute(blend: str, *_others: Any) -> None:
     """Make the paths absolute again after the .blend file was saved or opened."""
     folder = os.path.dirname(blend)
     _change(lambda path: absolute_path(path, folder))
+    ledger.take_from_blend()
 
 
 def _change(change: Callable[[str], str]) -> None:
