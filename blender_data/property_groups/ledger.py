@@ -28,6 +28,8 @@ MARKS: Mapping[str, tuple[str, ...]] = {
         "node_key",
         "given_parent_key",
         "given_transform",
+        "given_space",
+        "node_path",
         "given_hidden",
         "given_materials",
         "given_properties",
@@ -63,7 +65,7 @@ class Ledger:
     def record(self, blocks: Iterable[Any]) -> None:
         """Keep the marks that an export stored on data blocks; those of the other data blocks stay."""
         for block in blocks:
-            self.marks[block.session_uid] = _marks_of(block)
+            self.marks[block.session_uid] = marks_of(block)
 
     def settle(self, owner: Any) -> None:
         """Store on all data blocks what the last export stored on them, and on the owner the digest of its target."""
@@ -71,7 +73,7 @@ class Ledger:
             owner.meshferry.file.digest = self.agreed
         for block in _blocks():
             marks = self.marks.get(block.session_uid)
-            if marks is not None and block.is_editable and marks != _marks_of(block):
+            if marks is not None and block.is_editable and marks != marks_of(block):
                 for name, value in marks.items():
                     setattr(block.meshferry, name, value)
 
@@ -96,12 +98,23 @@ def ledger_of(owner: Any) -> Ledger | None:
     return ledgers().get(key_of(owner))
 
 
+def move(key: Key, owner: Any, kept: Iterable[Any]) -> None:
+    """Move a ledger to the file as a reload read it; keep only the marks of objects that the reload left alone."""
+    found = ledgers().pop(key)
+    found.digest = found.agreed = owner.meshferry.file.digest
+    uids = found.marks.keys() & {obj.session_uid for obj in kept}
+    found.marks = {}
+    found.record(obj for obj in kept if obj.session_uid in uids)
+    ledgers()[key_of(owner)] = found
+
+
 def _blocks() -> Iterator[Any]:
     yield from bpy.data.collections
     yield from bpy.data.objects
 
 
-def _marks_of(block: Any) -> dict[str, Any]:
+def marks_of(block: Any) -> dict[str, Any]:
+    """Return the values of the marks of a data block."""
     group = block.meshferry
     values = {name: getattr(group, name) for name in MARKS[block.id_type]}
     return {name: value if isinstance(value, str | int) else tuple(value) for name, value in values.items()}

@@ -47,8 +47,13 @@ def pair_unchanged(
     kept, made = (
         [obj for obj in objects if obj.type != "ARMATURE" and is_unchanged(obj, unchanged)] for objects in (old, new)
     )
-    _match(kept, made, names.name_in_file, pairs)
+    pair_by_name(kept, made, pairs)
     return pairs
+
+
+def pair_by_name(old: Iterable[bpy.types.Object], new: Sequence[bpy.types.Object], pairs: Pairs) -> None:
+    """Add pairs of objects of any types by their present names."""
+    _match([*old], new, names.name_in_file, pairs)
 
 
 def is_unchanged(obj: bpy.types.Object, unchanged: Collection[str]) -> bool:

@@ -55,6 +55,8 @@ def replace_placed(
     surplus += _replace_actions(pairs, report)
     meshes = {old.data: new.data for new, old in pairs.items() if old.type == "MESH" and old.data != new.data}
     for new, old in pairs.items():
+        if old.type == "MESH" and unedited.get(old) is False and is_of_same_file(old, new):
+            report.unchanged.add(old)
         _update(old, new, pairs, unedited)
         if old.type == "EMPTY":
             old.instance_type = new.instance_type
@@ -131,17 +133,13 @@ def _update(
     kept = old.meshferry
     new.name = "Replaced"  # frees its name for the old object
     stays = unedited.get(old) is False
-    if old.type == "MESH" and not (stays and is_of_same_file(old, new)):
-        _update_mesh(old, new)
+    if old.type == "MESH":
+        _update_mesh(old, new, stays=stays and is_of_same_file(old, new))
     parent = pairs.get(new.parent, new.parent)
-    is_in_place = import_marks.has_given_space(old) and not import_marks.is_moved(old)
     if unedited.get(old):
         import_marks.take_place(old, new, parent)
-    elif not stays and import_marks.has_given_parent(old) and old.parent != parent:
-        old.parent, old.parent_type = parent, new.parent_type
-        old.matrix_parent_inverse.identity()
-    if is_in_place and not stays:
-        import_marks.set_transform(old, new)
+    elif not stays:
+        import_marks.update_place(old, new, parent)
     if old.type == "EMPTY":
         old.empty_display_type, old.empty_display_size = new.empty_display_type, new.empty_display_size
     _update_properties(old, new)
@@ -153,7 +151,7 @@ def _update(
         kept.source_name, kept.given_name = new.meshferry.source_name, old.name
     copy_group(new.meshferry, kept, _OF_USER, pairs)
     if stays:
-        import_marks.agree_on_place(old)
+        import_marks.mark_place(old)
 
 
 def is_of_same_file(old: bpy.types.Object, new: bpy.types.Object) -> bool:
@@ -173,13 +171,13 @@ def _update_properties(old: bpy.types.Object, new: bpy.types.Object) -> None:
             del old[name]
 
 
-def _update_mesh(old: bpy.types.Object, new: bpy.types.Object) -> None:
-    """Replace the mesh and the materials of an object, except materials that the user chose."""
+def _update_mesh(old: bpy.types.Object, new: bpy.types.Object, *, stays: bool) -> None:
+    """Replace the mesh of an object unless it stays, and its materials except those that the user chose."""
     given = [] if has_other_mesh(old) else old.meshferry.given_materials.split("\n")
     now = [slot.material for slot in old.material_slots]
     identities = import_marks.material_identities(old)
-    old.data = new.data
-    for index, slot in enumerate(old.material_slots):
+    old.data = old.data if stays else new.data
+    for index, slot in zip(range(len(new.material_slots)), old.material_slots, strict=False):
         is_chosen = index < min(len(given), len(identities)) and identities[index] != given[index]
         slot.link = "OBJECT" if is_chosen else new.material_slots[index].link
         slot.material = now[index] if is_chosen else new.material_slots[index].material

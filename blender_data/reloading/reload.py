@@ -10,12 +10,13 @@ import bpy
 
 from .. import names
 from ..armature_modifiers import armature_of
-from ..import_marks import has_given_parent, has_given_space, is_moved, objects_of, set_transform
+from ..import_marks import objects_of, space_given, update_place
 from ..importing.import_context import ImportResult
 from ..importing.objects import hide_levels
 from ..properties import copy_group
 from ..rigging import body_shapes, shown_bindings
 from . import data_updates
+from .agreement import take_back
 from .data_updates import replace_mesh
 from .matching import Pairs, copies
 
@@ -35,6 +36,8 @@ class ReloadReport:
     added: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     """Names of objects, and of bones with their armatures, that the file no longer has."""
+    unchanged: set[bpy.types.Object] = field(default_factory=set)
+    """Objects whose data was not replaced."""
     linked: list[str] = field(default_factory=list)
     """Names of objects whose data is linked from other .blend files, so that it was not replaced."""
 
@@ -67,10 +70,14 @@ def replace_data(
     changed = {
         new: old for new, old in pending.items() if old.is_editable and (old.data is None or old.data.is_editable)
     }
+    report.unchanged = {obj for obj in objects_of(collection) if obj not in {*pending.values()}} if collection else set()
     report.linked = [old.name for new, old in pending.items() if new not in changed]
     surplus: list[bpy.types.ID] = list(pairs)
     if collection is not None:
         surplus += _add_objects(context, collection, results[0], pairs, report)
+        for new in unchanged:
+            if pairs[new].meshferry.import_id:
+                pairs[new].meshferry.import_id = collection.meshferry.import_id
     _update_armatures(context, changed, report)
     if collection is not None and results[0].shapes:
         for new, old in changed.items():
@@ -163,6 +170,7 @@ def _update_data(
     replaced: list[bpy.types.ID] = []
     for old, new in owners:
         if old.type == "MESH" and old.data in users:
+            take_back(new, old)
             replaced.append(old.data)
             # several objects may use the mesh
             replace_mesh(old.data, new.data, users.pop(old.data), stays=old.data in in_use)
@@ -181,14 +189,10 @@ def _update_object(old: bpy.types.Object, new: bpy.types.Object, pairs: Pairs, *
     """Update parent, transform, modifiers and stored properties of an object."""
     kept = old.meshferry
     parent = pairs.get(new.parent, new.parent)
-    is_in_place = has_given_space(old) and not is_moved(old)
-    if kept.node_path and has_given_parent(old) and old.parent != parent:
-        old.parent, old.parent_type = parent, new.parent_type
-        old.matrix_parent_inverse.identity()
-    if is_in_place:
-        set_transform(old, new)
+    update_place(old, new, parent)
     parts = [name for name in _PARTS if getattr(new.meshferry, name) is None]
-    copy_group(new.meshferry, kept, {*_OF_USER, *parts}, pairs)
+    applied = ("given_space",) if "applied" in space_given(old) else ()
+    copy_group(new.meshferry, kept, {*_OF_USER, *parts, *applied}, pairs)
     for entry, slot in zip(kept.surfaces, old.material_slots, strict=False):
         entry.material = slot.material
     for modifier in new.modifiers:

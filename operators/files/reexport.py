@@ -1,6 +1,6 @@
 """File > Export > Re-export: write the file that the active object was last exported to or imported from again."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -12,6 +12,7 @@ from ...blender_data import file_records, import_marks
 from ...blender_data.animation.clip_sources import clip_name
 from ...blender_data.exporting import object_selection
 from ...blender_data.file_records import BACKUP, FileRecord, SessionFile, file_key
+from ...blender_data.reloading.agreement import Written, note_export
 from ...blender_data.steps import Steps, scaled, without_bpy
 from ...io_formats.api import EncodedFile, SceneFiles, load_set, scene_name
 from ...io_formats.core.errors import ExportError, FormatError, MeshferryError
@@ -102,6 +103,11 @@ class EncodedAgain:
         if companions and not (chosen.delay or self._is_chosen_changed()):
             chosen = replace(chosen, data=b"", copy_of=self.record.path)  # thus left alone
         return [*companions, chosen]
+
+    def note(self, objects: Iterable[Any], *, is_stored: bool = True) -> None:
+        """Note that the file has these objects; see :func:`note_export`."""
+        written = Written(self.record.path, self.files.parts[0], self.target.capabilities, self.values)
+        note_export(objects, written, is_stored=is_stored)
 
     def write(self, *, only_changed: bool = False) -> list[Message]:
         """Replace the file; return the messages of the export.
@@ -238,6 +244,7 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
                     if ready.others:
                         record = replace(record, options=ready.values)  # the next re-export includes them, too
                 file_records.write(owners, record, is_confirmed=True, is_target=not self.file_format)
+                ready.note(object_selection.candidates_of(context, source))
                 names = frozenset(clip_name(action) for action in ready.others)
                 file_records.session_files()[str(path)].left_out |= names
         usage = ready.encoded.usage if ready is not None and messages.done else ""

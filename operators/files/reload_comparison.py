@@ -16,7 +16,7 @@ from ...io_formats.core.errors import MeshferryError
 from ...io_formats.passes.compare_scenes import equal_nodes
 from .export_on_save import files_in
 from .patched_export import is_patched
-from .reexport import FoundFile, decoded, encode_again
+from .reexport import EncodedAgain, FoundFile, decoded, encode_again
 
 @dataclass
 class Comparison:
@@ -24,8 +24,10 @@ class Comparison:
 
     unchanged: Collection[str] | None = ()
     """Their names, see :func:`equal_nodes`; None if this holds for the whole file."""
-    found: FoundFile | None = None
+    again: EncodedAgain | None = None
     """What Re-export would write; None if that is not clear."""
+    found: FoundFile | None = None
+    """The data blocks with the record of the file."""
 
     def is_whole(self) -> bool:
         """Return whether the file is what Re-export would write."""
@@ -37,11 +39,13 @@ class Comparison:
             return []
         return [obj for obj in objects if not is_unchanged(obj, self.unchanged)]
 
-    def store_digest(self) -> None:
-        """Note that the file was read as it is now, so that Re-export may replace it."""
-        if self.found is not None:
-            record = self.found.record
-            file_records.write(self.found.owners, replace(record, digest=digest_of(record.path)))
+    def agree(self, context: bpy.types.Context, objects: Iterable[Any]) -> None:
+        """Note that the file, which was read as it is now, has these objects as Re-export would write them."""
+        if self.again is not None and self.found is not None:
+            record = replace(self.again.record, digest=digest_of(self.again.record.path))
+            file_records.write(self.found.owners, record)
+            everything = candidates_of(context, self.found.source)
+            self.again.note([obj for obj in everything if self.is_whole() or obj in {*objects}])
 
 
 def compare_steps(context: bpy.types.Context, path: str, objects: Collection[Any]) -> Steps[Comparison]:
@@ -54,14 +58,14 @@ def compare_steps(context: bpy.types.Context, path: str, objects: Collection[Any
     except MeshferryError:
         return Comparison()
     if not again.is_changed():
-        return Comparison(None, found)
+        return Comparison(None, again, found)
     comparing = without_bpy("Comparing", decoded, found.record.path, again.target, again.encoded.outputs)
     scenes = yield from scaled(comparing, 0.9, 1.0)
     if scenes is None:
-        return Comparison((), found)
+        return Comparison((), again, found)
     same = equal_nodes(*scenes)
     is_whole = all({"", *(node.name for node in scene.nodes)} == same for scene in scenes)
-    return Comparison(None if is_whole else same, found)
+    return Comparison(None if is_whole else same, again, found)
 
 
 def _export_to(context: bpy.types.Context, path: str, objects: Collection[Any]) -> FoundFile | None:

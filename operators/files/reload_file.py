@@ -17,8 +17,10 @@ from ...blender_data.import_marks import objects_of
 from ...blender_data.importing.import_options import ImportOptions
 from ...blender_data.mesh_data.checksums import edited_actions, edits_of
 from ...blender_data.operator_calls import Selection
+from ...blender_data.property_groups.ledger import Ledger, key_of, ledger_of, move
+from ...blender_data.reloading.agreement import conflicts
 from ...blender_data.reloading.edits import is_edited
-from ...blender_data.reloading.matching import pair, pair_unchanged
+from ...blender_data.reloading.matching import pair, pair_by_name, pair_unchanged
 from ...blender_data.reloading.placement_update import homes_of, replace_placed
 from ...blender_data.reloading.reload import replace_data
 from ...blender_data.steps import Steps, finish, scaled
@@ -26,7 +28,7 @@ from ...io_formats.api import format_of
 from ...io_formats.core.errors import MeshferryError
 from ...io_formats.core.messages import Named, Report, Text, counted, joined, listed, of_kind
 from ...io_formats.partner_files import FileSet, file_set
-from ...io_formats.registry import FORMATS
+from ...io_formats.registry import FORMATS, by_name
 from ..layouts import Sidebar, path_property, requires
 from ..option_properties import chosen_options
 from ..progress import DIALOG_WIDTH, LongWork
@@ -55,6 +57,11 @@ class ReloadSource:
     def objects(self) -> list[Any]:
         """Return the imported objects of the collection, or the armature."""
         return [self.armature] if self.collection is None else objects_of(self.collection)
+
+    def ledgers(self) -> dict[Any, Ledger]:
+        """Return the ledgers of the collection and of those that it places."""
+        homes = homes_of(self.collection) if self.collection is not None else []
+        return {home: noted for home in homes if (noted := ledger_of(home)) is not None}
 
 
 class IMPORT_SCENE_OT_meshferry_reload(LongWork, bpy.types.Operator):
@@ -111,7 +118,7 @@ class IMPORT_SCENE_OT_meshferry_reload(LongWork, bpy.types.Operator):
             return ""
         path = self._path(source)
         comparison = finish(compare_steps(context, path, source.objects())) if Path(path).exists() else Comparison()
-        lines = replaced_edits(comparison.changed(source.objects()))
+        lines = [*replaced_edits(comparison.changed(source.objects())).values()]
         if not lines:
             return ""
         more = len(lines) - MOST_OBJECTS
@@ -137,10 +144,8 @@ class IMPORT_SCENE_OT_meshferry_reload(LongWork, bpy.types.Operator):
         try:
             path = self._path(source)
             with messages.outcome(path) as name:
-                reloading = Reload(context, source, path)
+                reloading = Reload(context, source, path, self.asked)
                 parts = yield from reloading.steps()
-                for edit in [] if self.asked else reloading.edits:
-                    reloading.report.note("edits-replaced", "Edits replaced by the file: {}", edit)
                 messages.warn(name, reloading.report.messages)
         finally:
             before.restore()
@@ -153,8 +158,9 @@ class IMPORT_SCENE_OT_meshferry_reload(LongWork, bpy.types.Operator):
 class Reload:
     """One reload: new imports beside the old objects, then the replacement."""
 
-    def __init__(self, context: bpy.types.Context, source: ReloadSource, path: str) -> None:
+    def __init__(self, context: bpy.types.Context, source: ReloadSource, path: str, asked: str) -> None:
         self.context = context
+        self.asked = asked
         self.source = source
         self.path = path
         self.report = Report()
@@ -163,40 +169,51 @@ class Reload:
         self.stand_ins: list[Any] = []
         self.unchanged: list[Any] = []
         """New objects whose old ones stay as they are."""
+        self.conflicts: list[Any] = []
+        """Objects that stay, though their nodes changed."""
         self.unedited: dict[Any, bool] = {}
         """Objects of placements whose places stay; see ``unedited_places``."""
-        self.edits: list[Text] = []
-        """Edits that the file replaces."""
 
     def steps(self) -> Steps[tuple[str, ...]]:
         """Import the files and replace the old data; return the phrases of the summary. Errors and Esc undo all."""
         source = self.source
         try:
             comparison = Comparison()
-            self.edits = replaced_edits(objects := source.objects())
-            if Path(self.path).exists() and (self.edits or is_edited(source.collection, objects)):
+            ledgers = source.ledgers()
+            for home, noted in ledgers.items():
+                noted.settle(home)
+            edits = replaced_edits(objects := source.objects())
+            is_compared = bool(ledgers or edits) or is_edited(source.collection, objects)
+            if Path(self.path).exists() and is_compared:
                 comparison = yield from scaled(compare_steps(self.context, self.path, objects), 0.0, 0.2)
-                self.edits = replaced_edits(comparison.changed(objects))
             if source.collection is not None and not comparison.is_whole():
-                yield from scaled(self._import_collection(comparison), 0.2, 0.6)
+                importing = self._import_collection(comparison, is_compared=is_compared)
+                yield from scaled(importing, 0.2, 0.6)
             yield from scaled(self._import_actions(comparison), 0.6, 1.0)
         except BaseException:
             for result in reversed(self.results):
                 result.undo()
             bpy.data.batch_remove(self.stand_ins)
             raise
-        if comparison.is_whole():
-            comparison.store_digest()
         if not self.results:
             bpy.data.batch_remove(self.stand_ins)
+            comparison.agree(self.context, ())
             return (Text("nothing changed"),)
+        keys = {home: key_of(home) for home in ledgers}
         parts = summary_parts(self.results)
         paths = {self.path: source.path}
         if source.collection is not None and places_models(source.collection):
             found = replace_placed(self.context, source.collection, self.results[0], self.unedited)
+            kept = [obj for home in keys for obj in objects_of(home)]
         else:
             home = None if comparison.is_whole() else source.collection
+            kept = [self.pairs[new] for new in self.unchanged]
             found = replace_data(self.context, home, self.pairs, self.results, paths, self.unchanged)
+        for home, key in keys.items():
+            move(key, home, kept)
+        comparison.agree(self.context, [obj for obj in kept if obj not in self.conflicts])
+        for text in (text for obj, text in edits.items() if obj not in found.unchanged and rpt_(text) not in self.asked):
+            self.report.note("edits-replaced", "Edits replaced by the file: {}", text)
         if found.missing:
             self.report.loss(
                 "object-gone-from-file",
@@ -209,13 +226,13 @@ class Reload:
             return (*parts, Text("{} ({})", counted(len(found.added), "addition"), listed(found.added, 5)))
         return parts
 
-    def _import_collection(self, comparison: Comparison) -> Steps[None]:
+    def _import_collection(self, comparison: Comparison, *, is_compared: bool) -> Steps[None]:
         """Import the file of the collection again, with new armatures."""
         collection, objects = self.source.collection, self.source.objects()
         refuse_other_format(self.path, collection)
         options = import_marks.stored_options(collection)
         for home in homes_of(collection) if places_models(collection) else ():
-            if Path(self.path).exists() and is_edited(home, objects_of(home)):
+            if Path(self.path).exists() and (is_compared or is_edited(home, objects_of(home))):
                 with contextlib.suppress(MeshferryError):
                     self.unedited |= yield from unedited_places(home, session_projects())
         bound = [armature for obj in objects if (armature := armature_of(obj)) is not None]
@@ -228,11 +245,30 @@ class Reload:
         known = pair_unchanged(dict.fromkeys([*objects, *collection.all_objects]), result.objects, same)
         self.pairs.update(pair(objects, result.objects, dict(known)))
         self.unchanged = [*known, *(made for made in self.pairs if made.type == "ARMATURE" and "" in same)]
+        self._find_conflicts([*objects, *collection.all_objects], result.objects)
         record = file_records.read(collection)
         if record is not None and same_path(str(record.path), self.source.path):
             new = file_records.read(result.collection)
             record = replace(record, path=new.path, digest=new.digest)
             file_records.write([collection], record)
+
+    def _find_conflicts(self, objects: list[Any], new: list[Any]) -> None:
+        """Leave objects alone of which the file holds more than their data, and report them."""
+        collection = self.source.collection
+        record = file_records.read(collection)
+        was_exported = record is not None and record.options is not None
+        pair_by_name([obj for obj in objects if was_exported or obj.meshferry.given_space], new, self.pairs)
+        rest = {new: old for new, old in self.pairs.items() if new not in self.unchanged}
+        can = by_name(collection.meshferry.file_format).capabilities
+        found = conflicts(rest, can, was_exported=was_exported)
+        self.conflicts = [self.pairs[made] for made in found]
+        self.unchanged += found
+        if found:
+            template = (
+                "Changed in the file, but kept, since the file holds the result of their modifiers, constraints, "
+                "instances, text, joining or separating: {}; apply it and reload, or import the file anew"
+            )
+            self.report.loss("reload-conflict", template, listed([obj.name for obj in self.conflicts], 5))
 
     def _import_actions(self, comparison: Comparison) -> Steps[None]:
         """Import the files of further actions of the armatures."""
@@ -334,9 +370,9 @@ def refuse_other_format(path: str, collection: Any) -> None:
         raise MeshferryError("The file is a {} now, but was a {}; choose File > Import", found.label, before.label)
 
 
-def replaced_edits(objects: Iterable[Any]) -> list[Text]:
-    """Return a text for each object with edits that a reload replaces; edits of shared data once."""
-    texts: list[Text] = []
+def replaced_edits(objects: Iterable[Any]) -> dict[Any, Text]:
+    """Return a text for each object with edits that a reload may replace; edits of shared data once."""
+    texts: dict[Any, Text] = {}
     listed_data: set[Any] = set()
     for obj in objects:
         if obj.mode == "EDIT":
@@ -345,11 +381,11 @@ def replaced_edits(objects: Iterable[Any]) -> list[Text]:
         edits = edits_of(obj) if obj.data is not None and obj.data not in listed_data else []
         listed_data.update((obj.data, *actions))
         if edits is None:
-            texts.append(Text("'{}': it has another mesh than the import made", obj.name))
+            texts[obj] = Text("'{}': it has another mesh than the import made", obj.name)
         edits = [*(edits or ()), *(Text("action '{}'", Named("animation", action.name)) for action in actions)]
         if edits:
             more = Text(", and {} more", len(edits) - MOST_EDITS) if len(edits) > MOST_EDITS else ""
-            texts.append(Text("'{}': {}{}", obj.name, joined(edits[:MOST_EDITS]), more))
+            texts[obj] = Text("'{}': {}{}", obj.name, joined(edits[:MOST_EDITS]), more)
     return texts
 
 

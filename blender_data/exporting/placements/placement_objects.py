@@ -198,8 +198,8 @@ class PlacedObjects:
             obj.meshferry.node_slots = self._slots_of.get(obj, obj.meshferry.node_slots)
             if placed.key in added:
                 import_marks.mark_model(obj)
+            import_marks.mark_place(obj)
             obj.meshferry.given_parent_key = placed.given_parent
-            obj.meshferry.given_transform = import_marks.transform_of(obj)
             obj.meshferry.given_hidden = obj.hide_viewport
             if placed.properties:
                 given = json.loads(obj.meshferry.given_properties or "{}")
