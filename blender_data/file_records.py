@@ -174,8 +174,6 @@ class SessionFile:
     """Whether the user agreed to replace the file."""
     left_out: frozenset[str] = frozenset()
     """Names of animations from other files about which the user was already asked."""
-    written: dict[str, str] = field(default_factory=dict)
-    """Digest of the file as each import of it last wrote it, by the identifier of the import."""
     own: str = ""
     """Digest of the file as an export last wrote it; empty if the export did not change the file."""
 

@@ -62,10 +62,19 @@ class Ledger:
         """Return whether the target of an object or a collection, which has this digest, is as the exports left it."""
         return digest in {self.digest, written_digest(Path(owner.meshferry.file.path))}
 
-    def record(self, blocks: Iterable[Any]) -> None:
-        """Keep the marks that an export stored on data blocks; those of the other data blocks stay."""
-        for block in blocks:
+    def keep_for(self, owner: Any, stored: Iterable[Any] = ()) -> None:
+        """Make this the ledger of the target of an object or a collection.
+
+        ``stored`` are the data blocks on which the export stored marks. They count no longer for exports of other
+        imports; the marks of all other data blocks stay.
+        """
+        key = key_of(owner)
+        for block in (owner, *stored):
+            for other, ledger in ledgers().items():
+                if other[1] != key[1]:
+                    ledger.marks.pop(block.session_uid, None)
             self.marks[block.session_uid] = marks_of(block)
+        ledgers()[key] = self
 
     def settle(self, owner: Any) -> None:
         """Store on all data blocks what the last export stored on them, and on the owner the digest of its target."""
@@ -98,14 +107,22 @@ def ledger_of(owner: Any) -> Ledger | None:
     return ledgers().get(key_of(owner))
 
 
-def move(key: Key, owner: Any, kept: Iterable[Any]) -> None:
+def move(key: Key, owner: Any, unchanged: Iterable[Any]) -> None:
     """Move a ledger to the file as a reload read it; keep only the marks of objects that the reload left alone."""
     found = ledgers().pop(key)
     found.digest = found.agreed = owner.meshferry.file.digest
-    uids = found.marks.keys() & {obj.session_uid for obj in kept}
+    kept = [obj for obj in unchanged if obj.session_uid in found.marks]
     found.marks = {}
-    found.record(obj for obj in kept if obj.session_uid in uids)
-    ledgers()[key_of(owner)] = found
+    found.keep_for(owner, kept)
+
+
+def follow_reload(owner: Any, digest: str, objects: Iterable[Any]) -> None:
+    """Keep the ledger of a target that was reloaded if it is as the exports left it, otherwise forget it."""
+    ledger = ledger_of(owner)
+    if ledger is not None and ledger.digest == digest:
+        ledger.keep_for(owner, objects)
+    elif ledger is not None:
+        del ledgers()[key_of(owner)]
 
 
 def _blocks() -> Iterator[Any]:

@@ -14,6 +14,7 @@ from ..importing.import_context import ImportResult
 from ..importing.objects import hide_levels
 from ..mesh_data.checksums import has_other_mesh
 from ..properties import copy_group
+from ..property_groups.ledger import follow_reload, ledger_of
 from .data_updates import replace_actions
 from .matching import Pairs, pair
 from .reload import ReloadReport
@@ -46,6 +47,8 @@ def replace_placed(
     pairs: Pairs = {}
     surplus: list[bpy.types.ID] = []
     for new, old in homes.items():
+        if (ledger := ledger_of(old)) is not None:
+            ledger.settle(old)
         before = objects_of(old)
         pairs.update(pair(before, objects_of(new)))
         gone = set(before) - set(pairs.values())
@@ -69,8 +72,9 @@ def replace_placed(
             target = file_records.read(old)
             if target is None or same_path(str(target.path), old.meshferry.source_path):
                 file_records.write([old], record)
+                old.meshferry.unshown_nodes = ""
+                follow_reload(old, record.digest, objects_of(old))
             old.meshferry.source_path = new.meshferry.source_path
-            old.meshferry.unshown_nodes = ""
     removed = {obj.data for obj in surplus if isinstance(obj, bpy.types.Object) and obj.data is not None}
     _remove([*pairs, *homes, *surplus], result)
     for before, now in meshes.items():

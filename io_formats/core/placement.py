@@ -364,6 +364,9 @@ class NodeEdit:
     """
     is_removed: bool = False
     """Whether the node is removed, with all nodes below it that are not moved to another parent."""
+    content: str = ""
+    """Text of a removed node that is put back with its key below ``parent``, from ``Patched.removed``. Such edits form
+    a patch of their own; the node that it gives is changed by a further one."""
     parent: str | None = None
     """Key of the new parent, empty for none. Always set for added nodes."""
     matrix: Matrix | None = None
@@ -401,13 +404,16 @@ class Patched:
     keys: Mapping[str, str]
     """The key in the file of each added node, by the key in its edit."""
     messages: Sequence[Message] = ()
+    removed: Mapping[str, str] = field(default_factory=dict)
+    """Text of each removed node, by its key, without nodes that have texts of their own."""
 
 
 def edit_texts(edits: Sequence[NodeEdit], most: int = 8) -> list[Text]:
     """Return a line for each kind of edit, with the first names."""
     kinds = {
         "Moved: {}": [edit for edit in edits if edit.matrix is not None and edit.parent is None],
-        "New parent: {}": [edit for edit in edits if edit.parent is not None and not edit.is_added],
+        "New parent: {}": [edit for edit in edits if edit.parent is not None and not (edit.is_added or edit.content)],
+        "Restored: {}": [edit for edit in edits if edit.content],
         "Added: {}": [edit for edit in edits if edit.is_added],
         "Removed: {}": [edit for edit in edits if edit.is_removed],
         "Renamed: {}": [edit for edit in edits if edit.name is not None and not edit.is_added],

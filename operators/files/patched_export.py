@@ -58,8 +58,7 @@ def patch_steps(
             lines.insert(0, Text("nothing written"))
         else:
             plan.write(target)
-            if (plan.patched.keys or target != record.path) and not bpy.app.background:
-                # Undo of later steps must keep the new keys and the new target
+            if target != record.path and not bpy.app.background:  # Undo of later steps must keep the new target
                 bpy.ops.ed.undo_push(message=operator.bl_label)
         messages.warn(name, plan.messages)
     return conclude(operator, messages, lines, "Compared" if is_dry_run else "Exported")

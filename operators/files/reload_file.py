@@ -204,14 +204,13 @@ class Reload:
         paths = {self.path: source.path}
         if source.collection is not None and places_models(source.collection):
             found = replace_placed(self.context, source.collection, self.results[0], self.unedited)
-            kept = [obj for home in keys for obj in objects_of(home)]
         else:
             home = None if comparison.is_whole() else source.collection
             kept = [self.pairs[new] for new in self.unchanged]
             found = replace_data(self.context, home, self.pairs, self.results, paths, self.unchanged)
-        for home, key in keys.items():
-            move(key, home, kept)
-        comparison.agree(self.context, [obj for obj in kept if obj not in self.conflicts])
+            for home, key in keys.items():
+                move(key, home, kept)
+            comparison.agree(self.context, [obj for obj in kept if obj not in self.conflicts])
         for text in (text for obj, text in edits.items() if obj not in found.unchanged and rpt_(text) not in self.asked):
             self.report.note("edits-replaced", "Edits replaced by the file: {}", text)
         if found.missing:

@@ -122,6 +122,8 @@ class PlacedObjects:
         Receives messages about changes that are not written.
     placement:
         The files and models that nodes refer to.
+    removed:
+        Keys of nodes that exports removed. Objects of such nodes are not written, and not reported.
 
     Raises
     ------
@@ -130,7 +132,12 @@ class PlacedObjects:
     """
 
     def __init__(
-        self, collection: bpy.types.Collection, part: PlacementPart, report: Report, placement: Placement
+        self,
+        collection: bpy.types.Collection,
+        part: PlacementPart,
+        report: Report,
+        placement: Placement,
+        removed: Container[str] = (),
     ) -> None:
         self.collection = collection
         self.part = part
@@ -139,7 +146,8 @@ class PlacedObjects:
         self.nodes = {node.key: node for node in part.nodes if node.key}
         there = {obj for scene in bpy.data.scenes for obj in scene.collection.all_objects}
         own = self._own_objects(there)
-        self.own = [obj for obj in own if not obj.meshferry.is_model_part]
+        self._gone = {obj for obj in own if (key := obj.meshferry.node_key) in removed and key not in self.nodes}
+        self.own = [obj for obj in own if not (obj.meshferry.is_model_part or obj in self._gone)]
         self.edits = {obj.data: edits_of(obj) or [] for obj in self._first_of_meshes()}
         self._applied = applied_transforms(self.own, self.edits, self.nodes, placement)
         self.edits.update({mesh: [] for mesh in self._applied})
@@ -180,20 +188,29 @@ class PlacedObjects:
         keys = {obj.meshferry.node_key for obj in own if obj in inside}
         return [obj for obj in own if obj in inside or obj.meshferry.node_key not in keys]
 
-    def agree(self, keys: Mapping[str, str], removed: Container[str] = ()) -> None:
-        """Store on objects that the file has their current state; ``keys`` has keys of added nodes as in ``Patched``.
+    def agree(self, keys: Mapping[str, str], removed: Container[str] = ()) -> set[bpy.types.Object]:
+        """Store on objects that the file has their current state; return the objects.
 
-        Objects whose node was removed lose their key: for example, colliders that remain of a child that the user
+        Objects whose node was removed stay as they are: for example, colliders that remain of a child that the user
         deleted.
+
+        Parameters
+        ----------
+        keys:
+            Keys of added nodes as in ``Patched``.
+        removed:
+            Keys of nodes that the file no longer has.
         """
         self.update(self.placed, keys)
         added = {*keys.values()}
+        stored = set(self.own)
         for obj, placed in zip(self.objects, self.placed, strict=True):
             if placed.key in removed:
-                obj.meshferry.node_key, obj.meshferry.is_model_part = "", True
+                stored.discard(obj)
                 continue
             for one in (obj, *(below for below in obj.children_recursive if below.meshferry.is_model_part)):
                 one.meshferry.import_id = self.collection.meshferry.import_id
+                stored.add(one)
             import_marks.mark_node(obj, placed.key, placed.name)
             obj.meshferry.node_slots = self._slots_of.get(obj, obj.meshferry.node_slots)
             if placed.key in added:
@@ -207,6 +224,7 @@ class PlacedObjects:
         for obj in self.own:
             if obj.type == "MESH":
                 obj.meshferry.given_materials = "\n".join(import_marks.material_identities(obj))
+        return stored
 
     def of_nodes(self, keys: Container[str]) -> dict[bpy.types.Object, bool]:
         """Return the objects of nodes, each with whether the file's place contains a transform applied to a mesh."""
@@ -292,7 +310,7 @@ class PlacedObjects:
             if (what := _content_of(obj)) is not None and not self._shows_other(obj):
                 shown.setdefault(what, obj)
         near = {*self.collection.all_objects, *self._left_out}
-        new = [obj for obj in there if obj not in own and (obj in near or obj.parent in own)]
+        new = [obj for obj in there - own - self._gone if obj in near or obj.parent in own]
         new = [obj for obj in new if obj not in self._left_out or obj.type != "MESH"]
         new = [obj for obj in new if not obj.meshferry.is_model_part]
         new.sort(key=lambda obj: obj.name)

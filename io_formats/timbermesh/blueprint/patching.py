@@ -85,7 +85,7 @@ def patch(data: bytes, edits: Sequence[NodeEdit]) -> Patched:
         raise ExportError.of(*refused)
     if _content(parse(result).plain()) != _content(patcher.expected):
         raise ExportError("The changed file would not have the numbers that it should; nothing was written")
-    return Patched(result, patcher.keys, patcher.report.messages)
+    return Patched(result, patcher.keys, patcher.report.messages, patcher.removed_texts)
 
 
 def refusal(path: Path, options: ReadOptions) -> Text | None:
@@ -112,13 +112,15 @@ class _Patcher:
     def __init__(self, data: bytes, edits: Sequence[NodeEdit]) -> None:
         self.report = Report()
         self.added = {edit.key: edit for edit in edits if edit.is_added}
-        self.edits = [edit for edit in edits if not edit.is_added]
+        self.restored = sorted((edit for edit in edits if edit.content), key=lambda edit: len(edit.key))
+        self.edits = [edit for edit in edits if not (edit.is_added or edit.content)]
         self.removed = {edit.key for edit in self.edits if edit.is_removed}
         self.original = self.root = parse(data)
         self.first = TextEdits(data)
         self.text = self.first
         self.expected = self.root.plain()
         self.keys: dict[str, str] = {}
+        self.removed_texts: dict[str, str] = {}
         self.states = self._states()
         self.named = {
             text for key, member in self.root.members.items() if key != "Children" for text in _texts(member.value)
@@ -126,6 +128,8 @@ class _Patcher:
 
     def run(self) -> bytes:
         """Return the new bytes, and report edits that are refused."""
+        for edit in self.restored:
+            self._attempt(edit, self._restore, edit)
         waiting = dict(self.added)
         while waiting:
             ready = [edit for edit in waiting.values() if edit.parent not in waiting]
@@ -215,8 +219,21 @@ class _Patcher:
         for path, members in new.items():
             self._insert_children(self._value(path), members)
         if new:
-            data = self.text.result()
-            self.root, self.text = parse(data), TextEdits(data)
+            self._parse_again()
+
+    def _parse_again(self) -> None:
+        data = self.text.result()
+        self.root, self.text = parse(data), TextEdits(data)
+
+    def _restore(self, edit: NodeEdit) -> None:
+        """Put a removed child back below its parent, unless it is there as a part of another one."""
+        *path, name = self._place(edit.key).path
+        if self.root.find(*path, name) is None:
+            holder, content = self._value(path[:-1]), edit.content.encode()
+            text = re.sub(rb"(?<=\n)", self.text.child_indent(holder), content)
+            self._insert_children(holder, {name: text})
+            _at(self.expected, path[:-1]).setdefault("Children", {})[name] = parse(content).plain()
+            self._parse_again()
 
     def _is_part_of_copy(self, edit: NodeEdit) -> bool:
         """Return whether a node was copied with the child above it, and note its key."""
@@ -427,11 +444,13 @@ class _Patcher:
             raise _Refusal("only children can be removed, no colliders and no points")
         self._refuse_inside(place)
         self._refuse_outside(place.children[:-1])
-        names = [place.children[-1], *_names_below(self._value(place.path))]
+        value = self._value(place.path)
+        names = [place.children[-1], *_names_below(value)]
         named = [name for name in names if self._is_named(name)]
         if named:
             raise _Refusal("cannot be removed, since the root of the blueprint names '{}'", named[0])
         *path, name = place.path
+        self.removed_texts[edit.key] = self.text.moved(value, b"").decode()
         found.setdefault(tuple(path), []).append(name)
         del _at(self.expected, path)[name]
 
