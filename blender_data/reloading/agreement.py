@@ -156,22 +156,22 @@ def take_back(new: bpy.types.Object, old: bpy.types.Object) -> None:
     if np.array_equal(forth, np.identity(4)):
         return
     mesh: bpy.types.Mesh = new.data
-    name = "custom_normal"
-    is_free = name in mesh.attributes and mesh.attributes[name].data_type == "FLOAT_VECTOR"
-    has_normals = mesh.has_custom_normals
-    if has_normals and not is_free:
-        name = "meshferry_normals"  # on corners, so that turned faces take their normals along
-        arrays.write(mesh.attributes.new(name, "FLOAT_VECTOR", "CORNER").data, "vector", arrays.read(mesh.corner_normals, "vector", 3))
+    free = mesh.attributes.get("custom_normal")
+    name = free.name if free is not None and free.data_type == "FLOAT_VECTOR" else ""
+    is_free, has_normals = bool(name), mesh.has_custom_normals
+    if has_normals and not is_free:  # as an attribute, since turned faces take that along
+        given = arrays.read(mesh.corner_normals, "vector", 3)
+        name = arrays.add_attribute(mesh, "meshferry_normals", "FLOAT_VECTOR", "CORNER", given)
     mesh.transform(Matrix(np.linalg.inv(forth).tolist()), shape_keys=True)
     if np.linalg.det(forth[:3, :3]) < 0:
         mesh.flip_normals()
     if has_normals:
         stored = mesh.attributes[name]
-        normals = arrays.read(stored.data, "vector", 3) @ forth[:3, :3].astype(np.float32)
+        domain, normals = stored.domain, arrays.read_attribute(stored) @ forth[:3, :3].astype(np.float32)
         normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-30)
+        mesh.attributes.remove(stored)
         if is_free:
-            arrays.write(stored.data, "vector", normals)
+            arrays.add_attribute(mesh, name, "FLOAT_VECTOR", domain, normals)
         else:
-            mesh.attributes.remove(stored)
             compat.set_corner_normals(mesh, normals)
     checksums.renew_fingerprint(mesh)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+import re
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +50,15 @@ def make(bpy: Any, folder: Path, extension: str) -> Path:
         operator, options = EXPORTS[extension]
         assert getattr(bpy.ops.export_scene, operator)(filepath=str(path), **options) == {"FINISHED"}
         bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
-    operator = {".timbermesh": "timbermesh", ".blueprint.json": "timbermesh", ".data": "mesh_serializer"}
-    operator[".llmesh"] = "second_life"
-    assert getattr(bpy.ops.import_scene, operator.get(extension, "unigine"))(filepath=str(path)) == {"FINISHED"}
+    importer(bpy, path)
     return path
+
+
+def importer(bpy: Any, path: Path) -> None:
+    """Import a file of a format."""
+    operators = {".timbermesh": "timbermesh", ".json": "timbermesh", ".data": "mesh_serializer"}
+    operators[".llmesh"] = "second_life"
+    assert getattr(bpy.ops.import_scene, operators.get(path.suffix, "unigine"))(filepath=str(path)) == {"FINISHED"}
 
 
 EXPORTS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -205,8 +210,10 @@ def shown(bpy: Any) -> dict[str, Any]:
             key = f"{obj.original.name} in {instance.parent.original.name if instance.parent else ''} at {frame}"
             if obj.type == "MESH":
                 obj.data.calc_loop_triangles()
-                points = np.array([vertex.co for vertex in obj.data.vertices]).reshape(-1, 3)
-                corners = [vertex for triangle in obj.data.loop_triangles for vertex in triangle.vertices]
+                points, corners = np.empty(3 * len(obj.data.vertices)), np.empty(3 * len(obj.data.loop_triangles), int)
+                obj.data.vertices.foreach_get("co", points)
+                obj.data.loop_triangles.foreach_get("vertices", corners)
+                points = points.reshape(-1, 3)
                 world = (points @ matrix[:3, :3].T + matrix[:3, 3])[corners].reshape(-1, 9)
                 found[key] = [*found.get(key, ()), world]
                 found[f"{key}, materials"] = [slot.material.name for slot in obj.material_slots if slot.material]
@@ -247,10 +254,48 @@ def reload(bpy: Any, obj: Any) -> None:
     bpy.context.view_layer.update()
 
 
+def raise_node(path: Path, name: str, *, is_place: bool) -> None:
+    """Move a node by 5 m, or its points by 1 m, as another program does; a file without names has one node."""
+    if path.suffix == ".node":
+        found = re.compile(rf'(name="{re.escape(name)}".*?<transform>.*? )(\S+)( \S+</transform>)', re.DOTALL)
+        path.write_text(found.sub(lambda parts: f"{parts[1]}{float(parts[2]) + 5}{parts[3]}", path.read_text(), count=1))
+        return
+
+    def change(scene: Any) -> None:
+        nodes = [node for node in scene.nodes if node.mesh is not None]
+        for node in [node for node in nodes if node.name == name] or nodes:
+            if is_place:
+                node.translation = (*node.translation[:2], node.translation[2] + 5)
+            else:
+                node.mesh.points = node.mesh.points + np.array([0, 0, 1], np.float32)
+        for clip in [] if nodes else scene.clips:
+            clip.transforms[0].translation = clip.transforms[0].translation + np.array([0, 0, 1], np.float32)
+
+    edit_file(path, change)
+
+
+def triangles(found: dict[str, Any]) -> Any:
+    """Return the triangles of the first frame, (n, 3, 3)."""
+    meshes = [mesh for key, meshes in found.items() if key.endswith(" at 1") for mesh in meshes]
+    meshes = [mesh for mesh in meshes if mesh.shape[1] == 9]
+    return np.concatenate([np.empty((0, 9)), *meshes]).reshape(-1, 3, 3)
+
+
+def are_same_triangles(before: Any, after: Any) -> bool:
+    """Return whether each triangle is also among the others, in the same winding."""
+    if len(before) != len(after):
+        return False
+    rolled = np.stack([np.roll(after, turn, axis=1) for turn in range(3)])
+    apart = np.abs(before[None, :, None] - rolled[:, None]).max(axis=(3, 4)).min(axis=0)
+    size = max(1.0, float(np.abs(before).max(initial=0)))
+    return bool((apart.min(axis=0, initial=9) < 2e-5 * size).all() and (apart.min(axis=1, initial=9) < 2e-5 * size).all())
+
+
 ROUNDS = list(itertools.product(FORMATS, EDITS))
+IDS = {"ids": lambda one: getattr(one, "__name__", one)}
 
 
-@pytest.mark.parametrize(("extension", "edit"), ROUNDS, ids=lambda one: getattr(one, "__name__", one))
+@pytest.mark.parametrize(("extension", "edit"), ROUNDS, **IDS)
 def test_a_reload_after_a_re_export_changes_nothing(clean_blender, tmp_path, extension, edit):
     bpy = clean_blender
     make(bpy, tmp_path, extension)
@@ -261,3 +306,48 @@ def test_a_reload_after_a_re_export_changes_nothing(clean_blender, tmp_path, ext
         again(bpy, obj)
         reload(bpy, obj)
         assert differences(before, shown(bpy)) == []
+
+
+CHANGES = [
+    (extension, edit, victim, is_place)
+    for extension, edit, victim, is_place in itertools.product(
+        [*EXPORTS, ".anim"], EDITS, ["edited", "#Base"], [False, True]
+    )
+    if (extension in (".timbermesh", ".node") or (victim == "edited" and not is_place))
+    and not (extension == ".node" and not is_place)
+]
+
+
+@pytest.mark.parametrize(("extension", "edit", "victim", "is_place"), CHANGES, **IDS)
+def test_only_what_another_program_changed_comes_in(clean_blender, tmp_path, capfd, extension, edit, victim, is_place):
+    """Or the conflict is named, and nothing changes."""
+    bpy = clean_blender
+    path = make(bpy, tmp_path, extension)
+    obj = edited(bpy)
+    edit(bpy, obj)
+    before = shown(bpy)
+    is_exported = again(bpy, obj)
+    name = obj.name if victim == "edited" else victim
+    below = {one.name for one in (bpy.data.objects.get(name) or obj).children_recursive}
+    raise_node(path, name, is_place=is_place)
+    capfd.readouterr()
+    reload(bpy, obj)
+    said, after = capfd.readouterr().out, shown(bpy)
+    found = differences(before, after)
+    if "Changed in the file, but kept" in said:
+        assert f"'{name}'" in said and found == []
+        return
+    if not found:
+        assert edit is keys and is_place  # the keys decide where the object is shown
+    elif extension == ".llmesh":
+        assert all(one.startswith("thing") for one in found)  # the file has all levels
+    else:
+        assert {*found} <= {name, *(below if is_place else ())}
+    reload(bpy, obj)
+    assert differences(after, shown(bpy)) == []
+    if not is_exported or (extension == ".node" and edit in (new, modifier, join, separate, keys)):
+        return  # the file does not hold the edit
+    where = np.array(obj.matrix_world.translation) if extension in (".mesh", ".data", ".llmesh") else np.zeros(3)
+    bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
+    importer(bpy, path)
+    assert are_same_triangles(triangles(after) - where, triangles(shown(bpy)))
