@@ -74,7 +74,7 @@ def _note(
             marks["given_parent_key"] = path_of(obj.parent) if obj.parent in {*objects} else import_marks.node_of(obj.parent)
         space = {"place": import_marks.space_of(obj), "is_placed": written.can.node_hierarchy}
         space["is_baked"] = obj in joined or is_baked(obj, written.can)
-        if not (written.can.node_hierarchy or written.can.lod_models):
+        if not written.can.node_hierarchy:
             space["applied"] = _applied(obj, written).reshape(-1).tolist()
         noted.marks[obj.session_uid] = {**marks, "given_space": json.dumps(space)}
     return noted
@@ -106,6 +106,9 @@ def is_baked(obj: bpy.types.Object, can: Capabilities) -> bool:
 
 def _applied(obj: bpy.types.Object, written: Written) -> Any:
     """Return the matrix (4, 4) from the space of an object to that of a file without transforms."""
+    if written.can.lod_models:
+        found = next((node.to_object for node in written.scene.nodes if node.name == name_in_file(obj)), None)
+        return np.identity(4) if found is None else np.linalg.inv(found)
     choice = written.values.get("space", "TURNED_AND_SCALED")
     rig = armature_of(obj) if written.can.skeletons and obj.type in MESHABLE else None
     carrier = world_matrix(rig or obj)
