@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import timber_mod
 from example_files import imported as imported_example
+from test_export_on_save import saving  # noqa: F401
 from test_reload_file import edit_file
 
 pytestmark = pytest.mark.needs_bpy
@@ -340,7 +341,7 @@ def test_only_what_another_program_changed_comes_in(clean_blender, tmp_path, cap
     if not found:
         assert edit is keys and is_place  # the keys decide where the object is shown
     elif extension == ".llmesh":
-        assert all(one.startswith("thing") for one in found)  # the file has all levels
+        assert all(one.startswith(("thing", "#Lid")) for one in found)  # the file has all levels
     else:  # linked copies show the same mesh or action
         found = [one for one in found if edit is not copy or not one.startswith(f"{name}.")]
         assert {*found} <= {name, *(below if is_place else ())}
@@ -352,3 +353,74 @@ def test_only_what_another_program_changed_comes_in(clean_blender, tmp_path, cap
     bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
     importer(bpy, path)
     assert are_same_triangles(triangles(after) - where, triangles(shown(bpy)))
+
+
+@pytest.mark.parametrize("extension", [".timbermesh", ".node", ".mesh", ".data"])
+@pytest.mark.parametrize("edit", [rename, parent_in_place, delta, modifier, turn, copy], **IDS)
+@pytest.mark.parametrize("way", ["undo", "open"])
+def test_what_was_exported_is_known_after(clean_blender, tmp_path, capfd, extension, edit, way):
+    """Undo and redo, and opening the .blend file again."""
+    bpy = clean_blender
+    path = make(bpy, tmp_path, extension)
+    bpy.ops.ed.undo_push(message="import")
+    edit(bpy, edited(bpy))
+    name = edited(bpy).name if edit is not rename else "#Lid"
+    bpy.ops.ed.undo_push(message="edit")
+    select(bpy, bpy.data.objects[name])
+    before = shown(bpy)
+    is_exported = again(bpy, bpy.data.objects[name])
+    if way == "undo":
+        bpy.data.objects[name].select_set(False)
+        bpy.ops.ed.undo_push(message="later")
+        bpy.ops.ed.undo()
+        bpy.ops.ed.undo()
+        bpy.ops.ed.redo()
+    else:
+        blend = tmp_path / "scene.blend"
+        bpy.ops.wm.save_as_mainfile(filepath=str(blend))
+        bpy.ops.wm.open_mainfile(filepath=str(blend))
+    reload(bpy, bpy.data.objects[name])
+    assert differences(before, shown(bpy)) == []
+    raise_node(path, name, is_place=extension == ".node")
+    capfd.readouterr()
+    reload(bpy, bpy.data.objects[name])
+    said, after = capfd.readouterr().out, shown(bpy)
+    found = differences(before, after)
+    if "Changed in the file, but kept" in said:
+        assert f"'{name}'" in said and found == []
+        return
+    assert found and all(one.split(".")[0] == name for one in found)
+    if is_exported and not (extension == ".node" and edit in (modifier,)):
+        where = np.array(bpy.data.objects[name].matrix_world.translation) if extension in (".mesh", ".data") else 0
+        bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
+        importer(bpy, path)
+        assert are_same_triangles(triangles(after) - where, triangles(shown(bpy)))
+
+
+@pytest.mark.parametrize("extension", [".timbermesh", ".mesh", ".node"])
+@pytest.mark.parametrize("edit", [rename, parent_in_place, delta, modifier, turn], **IDS)
+@pytest.mark.parametrize("is_opened", [False, True], ids=["saved", "opened"])
+def test_what_was_exported_on_save_is_known(saving, tmp_path, capfd, extension, edit, is_opened):  # noqa: F811
+    bpy = saving.bpy
+    path = make(bpy, tmp_path, extension)
+    edited(bpy)
+    saving.save()
+    assert again(bpy, edited(bpy))
+    saving.save()
+    if extension == ".node":
+        assert bpy.ops.wm.meshferry_switch_on_save(path=str(path)) == {"FINISHED"}
+    edit(bpy, edited(bpy))
+    name = edited(bpy).name if edit is not rename else "#Lid"
+    before, old = shown(bpy), path.read_bytes()
+    saving.save()
+    assert (path.read_bytes() != old) == (not (extension, edit) in [(".node", modifier), (".mesh", rename)])
+    if is_opened:
+        saving.open()
+    for _round in range(2):
+        reload(bpy, bpy.data.objects[name])
+        assert differences(before, shown(bpy)) == []
+    raise_node(path, name, is_place=extension == ".node")
+    capfd.readouterr()
+    reload(bpy, bpy.data.objects[name])
+    said, found = capfd.readouterr().out, differences(before, shown(bpy))
+    assert found == [] if "Changed in the file, but kept" in said else all(one.split(".")[0] == name for one in found)
