@@ -202,14 +202,22 @@ def is_moved(obj: bpy.types.Object) -> bool:
     return not is_known or transform_of(obj) != tuple(kept.given_transform)
 
 
+def objects_in(collection: bpy.types.Collection) -> set[bpy.types.Object]:
+    """Return the objects in a collection and those below it.
+
+    After *Undo*, ``Collection.all_objects`` of Blender 4.5 can list deleted objects, and Blender crashes.
+    """
+    return {obj for one in (collection, *collection.children_recursive) for obj in one.objects}
+
+
 def objects_of(collection: bpy.types.Collection) -> list[bpy.types.Object]:
     """Return the objects that belong to the import of a collection, wherever the user moved them.
 
     A duplicate of the collection has the same identifier, so objects in other such collections are excluded.
     """
-    inside = set(collection.all_objects)
+    inside = objects_in(collection)
     identifier = collection.meshferry.import_id
     others = [one for one in bpy.data.collections if one.meshferry.import_id == identifier and one != collection]
-    elsewhere = {obj for other in others for obj in other.all_objects} - inside
+    elsewhere = {obj for other in others for obj in objects_in(other)} - inside
     found = [obj for obj in bpy.data.objects if obj.meshferry.import_id == identifier]
     return [obj for obj in found if obj not in elsewhere]

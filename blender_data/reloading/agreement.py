@@ -47,7 +47,7 @@ def note_export(objects: Iterable[bpy.types.Object], written: Written, *, is_sto
     by_home: dict[bpy.types.Collection, list[bpy.types.Object]] = {}
     homes = [home for home in bpy.data.collections if home.meshferry.import_id]
     for home in (home for home in homes if same_path(home.meshferry.source_path, str(written.path))):
-        inside = set(home.all_objects)
+        inside = import_marks.objects_in(home)
         by_home[home] = [obj for obj in objects if obj in inside or obj.meshferry.import_id == home.meshferry.import_id]
     for home, members in by_home.items():
         noted = _note(home, members, written)

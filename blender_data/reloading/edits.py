@@ -8,13 +8,13 @@ import bpy
 from mathutils import Matrix
 
 from .. import animated_blocks, names
-from ..import_marks import has_given_space, is_moved
+from ..import_marks import has_given_space, is_moved, objects_in
 from .data_updates import current_slot_names, slot_names
 
 
 def is_edited(collection: bpy.types.Collection | None, objects: Collection[bpy.types.Object]) -> bool:
     """Return whether an export of imported objects could differ from the file, apart from edits of their data."""
-    added = set(collection.all_objects) - set(objects) if collection is not None else ()
+    added = objects_in(collection) - set(objects) if collection is not None else ()
     return bool(added) or any(map(_is_changed, objects))
 
 

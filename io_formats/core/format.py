@@ -7,7 +7,7 @@ A missing library therefore concerns its own format alone, and starting up stays
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -180,8 +180,13 @@ class FileFormat:
         encoded: bytes = self._for_writing("codec").write(document)
         return encoded
 
-    def patch(self, data: bytes, edits: Sequence[NodeEdit]) -> Patched:
+    def patch(self, data: bytes, edits: Sequence[NodeEdit], reserved: Collection[str] = ()) -> Patched:
         """Return the bytes of a file after edits of its nodes; all other bytes stay unchanged.
+
+        Parameters
+        ----------
+        reserved:
+            Keys that no added node gets: those of removed nodes, which may be put back.
 
         Raises
         ------
@@ -190,7 +195,7 @@ class FileFormat:
         """
         if not self.is_patched:
             raise UnsupportedFormatError("{} files cannot be changed", self.label)
-        patched: Patched = self.modules("patching").patch(data, edits)
+        patched: Patched = self.modules("patching").patch(data, edits, reserved)
         return patched
 
     def patch_refusal(self, path: Path, options: Mapping[str, Any]) -> Text | None:

@@ -146,7 +146,7 @@ class _Comparison:
         names: dict[int, str] = {}
         originals: dict[str, int] = {"": -1}
         for key, node in self.nodes.items():
-            candidates = by_key.get(key, [])
+            candidates = [number for number in by_key.get(key, []) if not self._is_copy_elsewhere(number, node, originals)]
             if candidates:
                 chosen = candidates[0]
                 if len(candidates) > 1:
@@ -161,6 +161,16 @@ class _Comparison:
         text = "{} not in the file any more, so not written: {}"
         self.report.loss_of("node-gone-from-file", text, gone, most=_MOST_NAMES)
         return dict(sorted(names.items()))
+
+    def _is_copy_elsewhere(self, number: int, node: PlacedNode, originals: Mapping[str, int]) -> bool:
+        """Return whether an object is a copy below another object than the node, in a file that cannot change parents.
+
+        The object above may be a copy, too.
+        """
+        placed, key = self.objects[number], self.above[node.key]
+        if node.channels is None or not key or placed.parent < 0 or placed.parent == originals.get(key):
+            return False
+        return placed.is_likely_copy or self.objects[placed.parent].key == key
 
     def _strangeness(self, number: int, node: PlacedNode, originals: Mapping[str, int]) -> tuple[object, ...]:
         """Return a sort key that puts the object to which a node belongs before its copies."""

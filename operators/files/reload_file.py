@@ -241,10 +241,10 @@ class Reload:
         if places_models(collection):
             return
         same = comparison.unchanged or ()
-        known = pair_unchanged(dict.fromkeys([*objects, *collection.all_objects]), result.objects, same)
+        known = pair_unchanged(dict.fromkeys([*objects, *import_marks.objects_in(collection)]), result.objects, same)
         self.pairs.update(pair(objects, result.objects, dict(known)))
         self.unchanged = [*known, *(made for made in self.pairs if made.type == "ARMATURE" and "" in same)]
-        self._find_conflicts([*objects, *collection.all_objects], result.objects)
+        self._find_conflicts([*objects, *import_marks.objects_in(collection)], result.objects)
         record = file_records.read(collection)
         if record is not None and same_path(str(record.path), self.source.path):
             new = file_records.read(result.collection)

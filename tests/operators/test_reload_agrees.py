@@ -196,8 +196,39 @@ def keys(_bpy: Any, obj: Any) -> None:
         obj.keyframe_insert("location", frame=frame)
 
 
+def text(bpy: Any, obj: Any) -> None:
+    content = bpy.data.curves.new("Words", "FONT")
+    content.body = "ab"
+    obj.users_collection[0].objects.link(bpy.data.objects.new("#Words", content))
+
+
+def instance(bpy: Any, obj: Any) -> None:
+    shown_ones = bpy.data.collections.new("Bricks")
+    shown_ones.objects.link(box(bpy, "Brick"))
+    bpy.context.scene.collection.objects.unlink(bpy.data.objects["Brick"])
+    made = bpy.data.objects.new("#Bricks", None)
+    made.instance_type, made.instance_collection, made.location = "COLLECTION", shown_ones, (0, -9, 0)
+    obj.users_collection[0].objects.link(made)
+
+
+def constraint(bpy: Any, obj: Any) -> None:
+    obj.constraints.new("COPY_LOCATION").target = target = bpy.data.objects.new("Target", None)
+    bpy.context.scene.collection.objects.link(target)
+    target.location = (3, 2, 1)
+
+
+def mirror(_bpy: Any, obj: Any) -> None:
+    obj.scale = (1, -2, 1)
+
+
+def apply_scale(bpy: Any, obj: Any) -> None:
+    obj.scale = (1, 2, 3)
+    obj.rotation_euler = (0, 0, 0.5)
+    bpy.ops.object.transform_apply(location=False, rotation=True, scale=True)
+
+
 EDITS = [move, turn, scale, rename, copy, new, delete, parent, parent_in_place, delta]
-EDITS += [modifier, join, separate, material, keys]
+EDITS += [modifier, join, separate, material, keys, text, instance, constraint, mirror, apply_scale]
 
 
 def shown(bpy: Any) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from ....io_formats.core.placement import (
 )
 from ... import import_marks
 from ... import names as blender_data_names
-from ...import_marks import objects_of
+from ...import_marks import objects_in, objects_of
 from ...mesh_data.checksums import edits_of, has_other_mesh, is_changed
 from .object_transforms import applied_transforms, is_driven, local_matrix, read_channels
 
@@ -123,7 +123,8 @@ class PlacedObjects:
     placement:
         The files and models that nodes refer to.
     removed:
-        Keys of nodes that exports removed. Objects of such nodes are not written, and not reported.
+        Keys of nodes that exports removed. Objects of such nodes are not written, and not reported if the node above
+        was removed, too: for example, colliders that remain of a child that the user deleted.
 
     Raises
     ------
@@ -144,9 +145,10 @@ class PlacedObjects:
         self.report = report
         self.files = [other.file for other in placement.parts]
         self.nodes = {node.key: node for node in part.nodes if node.key}
-        there = {obj for scene in bpy.data.scenes for obj in scene.collection.all_objects}
+        there = {obj for scene in bpy.data.scenes for obj in objects_in(scene.collection)}
         own = self._own_objects(there)
-        self._gone = {obj for obj in own if (key := obj.meshferry.node_key) in removed and key not in self.nodes}
+        lost = [obj for obj in own if obj.meshferry.node_key in removed and obj.meshferry.node_key not in self.nodes]
+        self._gone = {obj for obj in lost if obj.meshferry.given_parent_key not in self.nodes}
         self.own = [obj for obj in own if not (obj.meshferry.is_model_part or obj in self._gone)]
         self.edits = {obj.data: edits_of(obj) or [] for obj in self._first_of_meshes()}
         self._applied = applied_transforms(self.own, self.edits, self.nodes, placement)
@@ -184,7 +186,7 @@ class PlacedObjects:
         own = [obj for obj in objects_of(self.collection) if obj in there]
         if self.collection.meshferry.from_file:
             return own
-        inside = set(self.collection.all_objects)
+        inside = objects_in(self.collection)
         keys = {obj.meshferry.node_key for obj in own if obj in inside}
         return [obj for obj in own if obj in inside or obj.meshferry.node_key not in keys]
 
@@ -309,7 +311,7 @@ class PlacedObjects:
         for obj in self.objects:
             if (what := _content_of(obj)) is not None and not self._shows_other(obj):
                 shown.setdefault(what, obj)
-        near = {*self.collection.all_objects, *self._left_out}
+        near = objects_in(self.collection) | self._left_out
         new = [obj for obj in there - own - self._gone if obj in near or obj.parent in own]
         new = [obj for obj in new if obj not in self._left_out or obj.type != "MESH"]
         new = [obj for obj in new if not obj.meshferry.is_model_part]

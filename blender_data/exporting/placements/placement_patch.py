@@ -137,7 +137,7 @@ def plan_patch(collection: bpy.types.Collection, projects: Projects) -> Steps[Pl
     unshown = set(json.loads(collection.meshferry.unshown_nodes or "[]"))
     edits = node_edits(scene, part, objects.placed, report, unshown)
     _report_others(collection, scene, report)
-    patched = yield from without_bpy("Encoding", _patched, loaded.format, loaded.data, edits, report)
+    patched = yield from without_bpy("Encoding", _patched, loaded.format, loaded.data, edits, report, ledger.removed)
     gone: set[str] = set()
     removed = {key: text for key, text in ledger.removed.items() if key not in objects.nodes}
     if edits:
@@ -207,16 +207,18 @@ def unedited_places(collection: bpy.types.Collection, projects: Projects) -> Ste
     return objects.of_nodes({placed.key for placed in objects.placed} - moved)
 
 
-def _patched(target: Format, data: bytes, edits: Sequence[NodeEdit], report: Report) -> Patched:
+def _patched(
+    target: Format, data: bytes, edits: Sequence[NodeEdit], report: Report, reserved: Collection[str] = ()
+) -> Patched:
     """Return the changed file.
 
     If the format writes all changes or none, the error lists all changes that cannot be written.
     """
     if not target.is_patched_whole:
-        return target.patch(data, edits)
+        return target.patch(data, edits, reserved)
     refused = [message for message in report.messages if message.kind is Kind.LOSS]
     try:
-        patched = target.patch(data, edits)
+        patched = target.patch(data, edits, reserved)
     except ExportError as problem:
         if not problem.findings:
             raise

@@ -12,7 +12,7 @@ import copy
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -66,8 +66,10 @@ class _Place:
         return bool(self.children) and NESTED in self.children[-1]
 
 
-def patch(data: bytes, edits: Sequence[NodeEdit]) -> Patched:
+def patch(data: bytes, edits: Sequence[NodeEdit], reserved: Collection[str] = ()) -> Patched:
     """Return the file with edits of its nodes. Without any, the text is put together from the parts that were read.
+
+    No added child gets a key of ``reserved``.
 
     Raises
     ------
@@ -78,7 +80,7 @@ def patch(data: bytes, edits: Sequence[NodeEdit]) -> Patched:
     """
     if not edits:
         return Patched(_rebuilt(data, parse(data)), {})
-    patcher = _Patcher(data, edits)
+    patcher = _Patcher(data, edits, reserved)
     result = patcher.run()
     refused = [message for message in patcher.report.messages if message.is_loss]
     if refused:
@@ -109,7 +111,8 @@ def _is_below(path: Path, folder: str) -> bool:
 class _Patcher:
     """One patch. Added children come first; the result is parsed again, and the other edits also change them."""
 
-    def __init__(self, data: bytes, edits: Sequence[NodeEdit]) -> None:
+    def __init__(self, data: bytes, edits: Sequence[NodeEdit], reserved: Collection[str]) -> None:
+        self.reserved = reserved
         self.report = Report()
         self.added = {edit.key: edit for edit in edits if edit.is_added}
         self.restored = sorted((edit for edit in edits if edit.content), key=lambda edit: len(edit.key))
@@ -264,7 +267,8 @@ class _Patcher:
         if (children := holder.find("Children")) is not None and not isinstance(children.value, dict):
             raise _Refusal("the children of its parent are not an object in the file")
         members = new.setdefault(tuple(place.path), {})
-        name = self._free_name(edit, holder, members)
+        taken = {names_of(key)[-1] for key in self.reserved if key.startswith(parent + "/Children/")}
+        name = self._free_name(edit, holder, {*members, *taken})
         expected = _at(self.expected, place.path).setdefault("Children", {})
         if edit.source:
             source = self._place(edit.source)
@@ -284,8 +288,8 @@ class _Patcher:
             expected[name] = {"TimbermeshSpec": {MODEL: model}}
         self.keys[edit.key] = parent + pointer_of(["Children", name])
 
-    def _free_name(self, edit: NodeEdit, holder: JsonValue, members: Mapping[str, New]) -> str:
-        """Return the wanted name for a new child, numbered if another child or the root has that name."""
+    def _free_name(self, edit: NodeEdit, holder: JsonValue, members: Collection[str]) -> str:
+        """Return the wanted name for a new child, numbered if another child, ``members`` or the root has that name."""
         children = holder.find("Children")
         taken = {*(children.members if children is not None else ()), *members, *self.named}
         taken |= {name.replace(NESTED, "") for name in taken}

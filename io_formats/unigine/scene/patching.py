@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, insort
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Collection, Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from xml.parsers import expat
@@ -195,8 +195,10 @@ _BETWEEN_TAGS = re.compile(rb">\s+(?=<)")
 _MOST_NAMES = 5
 
 
-def patch(data: bytes, edits: Sequence[NodeEdit]) -> Patched:
+def patch(data: bytes, edits: Sequence[NodeEdit], reserved: Collection[str] = ()) -> Patched:
     """Return the file with edits of its nodes, each of which has the id of its node as key.
+
+    No added node gets an id of ``reserved``.
 
     Raises
     ------
@@ -207,7 +209,7 @@ def patch(data: bytes, edits: Sequence[NodeEdit]) -> Patched:
     """
     if not edits:
         return Patched(data, {})
-    patcher = _Patcher(data, find_spans(data), edits)
+    patcher = _Patcher(data, find_spans(data), edits, reserved)
     patched = patcher.run()
     _verify(patcher, patched)
     return patched
@@ -257,7 +259,7 @@ class _Replacements:
 class _Patcher:
     """One patch, collected as replacements of spans of the old bytes."""
 
-    def __init__(self, data: bytes, spans: SceneSpans, edits: Sequence[NodeEdit]) -> None:
+    def __init__(self, data: bytes, spans: SceneSpans, edits: Sequence[NodeEdit], reserved: Collection[str]) -> None:
         self.data = data
         self.spans = spans
         self.edits = {edit.key: edit for edit in edits}
@@ -270,7 +272,7 @@ class _Patcher:
         self.removed = self._removed()
         transforms = b" ".join(data[slice(*node.transform)] for node in spans.nodes.values() if node.transform)
         self.number = "%.12g" if _DIGITS.search(transforms) else SHORT_NUMBER
-        self._ids = NodeIds(spans.identifiers)
+        self._ids = NodeIds(spans.identifiers.union(reserved))
 
     def run(self) -> Patched:
         """Apply all edits and return the new bytes."""

@@ -205,7 +205,7 @@ def shown_states(context: bpy.types.Context) -> dict[str, Any]:
 
 def missing_models(main: Any) -> list[str]:
     """Return the paths of the models of a blueprint that were not found."""
-    children = [obj for obj in main.all_objects if obj.get(MODEL) and not objects_of_model(obj)]
+    children = [obj for obj in import_marks.objects_in(main) if obj.get(MODEL) and not objects_of_model(obj)]
     return sorted({str(child[MODEL]) for child in children})
 
 

@@ -90,7 +90,7 @@ def owner_of(child: bpy.types.Object) -> str:
 
 def state_of(obj: bpy.types.Object, main: bpy.types.Collection) -> str:
     """Return the name of the child collection of the import that contains an object, or an empty text."""
-    homes = (group for group in main.children if obj in group.all_objects.values())
+    homes = (group for group in main.children if obj in import_marks.objects_in(group))
     return next((group.meshferry.source_name or group.name for group in homes), "")
 
 
