@@ -60,7 +60,9 @@ def store_fingerprint(made: bpy.types.Object) -> None:
 
 def renew_fingerprint(mesh: bpy.types.Mesh) -> None:
     """Store the checksums of a new mesh again, after a reload transformed it; those of weights and colours stay."""
-    mesh.meshferry.fingerprint = json.dumps({**json.loads(mesh.meshferry.fingerprint or "{}"), **dict(_checksums(mesh))})
+    mesh.meshferry.fingerprint = json.dumps(
+        {**json.loads(mesh.meshferry.fingerprint or "{}"), **dict(_checksums(mesh))}
+    )
 
 
 def store_values(mesh: bpy.types.Mesh, attribute: str, values: AnyArray, *, is_uv: bool = False) -> None:

@@ -56,9 +56,7 @@ def note_export(objects: Iterable[bpy.types.Object], written: Written, *, is_sto
             noted.settle(home)
 
 
-def _note(
-    collection: bpy.types.Collection, objects: Collection[bpy.types.Object], written: Written
-) -> ledger.Ledger:
+def _note(collection: bpy.types.Collection, objects: Collection[bpy.types.Object], written: Written) -> ledger.Ledger:
     """Note what an export wrote of the objects of an import; return the ledger."""
     new = ledger.Ledger(agreed=collection.meshferry.file.digest)
     noted = ledger.ledgers().setdefault(ledger.key_of(collection), new)
@@ -71,7 +69,9 @@ def _note(
         marks = {**ledger.marks_of(obj), "import_id": collection.meshferry.import_id, "node_path": path_of(obj)}
         if written.can.node_hierarchy:
             marks["given_transform"] = import_marks.transform_of(obj)
-            marks["given_parent_key"] = path_of(obj.parent) if obj.parent in {*objects} else import_marks.node_of(obj.parent)
+            marks["given_parent_key"] = (
+                path_of(obj.parent) if obj.parent in {*objects} else import_marks.node_of(obj.parent)
+            )
         space = {"place": import_marks.space_of(obj), "is_placed": written.can.node_hierarchy}
         space["is_baked"] = obj in joined or is_baked(obj, written.can)
         if not written.can.node_hierarchy:
@@ -143,7 +143,8 @@ def _is_split(old: bpy.types.Object, new: bpy.types.Object) -> bool:
         obj.data: len(obj.data.polygons)
         for obj in bpy.data.objects
         if obj.type == "MESH"
-        and (obj.meshferry.node_path, checksums.identity_of(obj.data)) == (kept.node_path, checksums.identity_of(old.data))
+        and (obj.meshferry.node_path, checksums.identity_of(obj.data))
+        == (kept.node_path, checksums.identity_of(old.data))
         and obj.meshferry.import_id in ("", kept.import_id)
     }
     faces = len(new.data.polygons)

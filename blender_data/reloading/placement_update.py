@@ -58,9 +58,8 @@ def replace_placed(
     surplus += _replace_actions(pairs, report)
     meshes = {old.data: new.data for new, old in pairs.items() if old.type == "MESH" and old.data != new.data}
     for new, old in pairs.items():
-        if old.type == "MESH" and unedited.get(old) is False and is_of_same_file(old, new):
+        if _update(old, new, pairs, unedited):
             report.unchanged.add(old)
-        _update(old, new, pairs, unedited)
         if old.type == "EMPTY":
             old.instance_type = new.instance_type
             old.instance_collection = homes.get(new.instance_collection, new.instance_collection)
@@ -132,13 +131,17 @@ def _parts_of(collection: bpy.types.Collection) -> list[bpy.types.Collection]:
 
 def _update(
     old: bpy.types.Object, new: bpy.types.Object, pairs: Pairs, unedited: Mapping[bpy.types.Object, bool]
-) -> None:
-    """Update data, parent, transform and import marks of an object, except those that the user changed."""
+) -> bool:
+    """Update data, parent, transform and import marks of an object, except those that the user changed.
+
+    Return whether its mesh stays: an export would change nothing in the file, and the model is as it was.
+    """
     kept = old.meshferry
     new.name = "Replaced"  # frees its name for the old object
     stays = unedited.get(old) is False
+    keeps_mesh = old.type == "MESH" and stays and _is_of_same_file(old, new)
     if old.type == "MESH":
-        _update_mesh(old, new, stays=stays and is_of_same_file(old, new))
+        _update_mesh(old, new, stays=keeps_mesh)
     parent = pairs.get(new.parent, new.parent)
     if unedited.get(old):
         import_marks.take_place(old, new, parent)
@@ -156,9 +159,10 @@ def _update(
     copy_group(new.meshferry, kept, _OF_USER, pairs)
     if stays:
         import_marks.mark_place(old)
+    return keeps_mesh
 
 
-def is_of_same_file(old: bpy.types.Object, new: bpy.types.Object) -> bool:
+def _is_of_same_file(old: bpy.types.Object, new: bpy.types.Object) -> bool:
     """Return whether a new import of a mesh found the same content in its file as the earlier one."""
     return bool(old.data.meshferry.fingerprint) and old.data.meshferry.fingerprint == new.data.meshferry.fingerprint
 

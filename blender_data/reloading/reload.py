@@ -70,7 +70,7 @@ def replace_data(
     changed = {
         new: old for new, old in pending.items() if old.is_editable and (old.data is None or old.data.is_editable)
     }
-    report.unchanged = {obj for obj in objects_of(collection) if obj not in {*pending.values()}} if collection else set()
+    report.unchanged = {*(objects_of(collection) if collection is not None else ())} - {*pending.values()}
     report.linked = [old.name for new, old in pending.items() if new not in changed]
     surplus: list[bpy.types.ID] = list(pairs)
     if collection is not None:
@@ -152,9 +152,7 @@ def _update_armatures(context: bpy.types.Context, changed: Pairs, report: Reload
                 bone.rotation_mode = new.pose.bones[bone.name].rotation_mode
 
 
-def _update_data(
-    changed: Pairs, pairs: Pairs, paths: Mapping[str, str], report: ReloadReport
-) -> list[bpy.types.ID]:
+def _update_data(changed: Pairs, pairs: Pairs, paths: Mapping[str, str], report: ReloadReport) -> list[bpy.types.ID]:
     """Replace meshes and actions, and update the objects; return the old meshes and actions."""
     kept = set(pairs.values()) - set(changed.values())
     in_use = {obj.data for obj in kept}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
@@ -96,7 +97,7 @@ def is_equal(old: Any, new: Any) -> bool:
         return len(old) == len(new) and all(map(is_equal, old, new))
     if isinstance(old, dict):
         return old.keys() == new.keys() and all(is_equal(old[key], new[key]) for key in old)
-    return bool(old == new or (old != old and new != new))
+    return bool(old == new or (isinstance(old, float) and math.isnan(old) and math.isnan(new)))
 
 
 def _without_collapsed_triangles(scene: Scene) -> Scene:

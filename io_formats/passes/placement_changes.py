@@ -146,7 +146,9 @@ class _Comparison:
         names: dict[int, str] = {}
         originals: dict[str, int] = {"": -1}
         for key, node in self.nodes.items():
-            candidates = [number for number in by_key.get(key, []) if not self._is_copy_elsewhere(number, node, originals)]
+            candidates = [
+                number for number in by_key.get(key, []) if not self._is_copy_elsewhere(number, node, originals)
+            ]
             if candidates:
                 chosen = candidates[0]
                 if len(candidates) > 1:

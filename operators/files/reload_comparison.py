@@ -18,6 +18,7 @@ from .export_on_save import files_in
 from .patched_export import is_patched
 from .reexport import EncodedAgain, FoundFile, decoded, encode_again
 
+
 @dataclass
 class Comparison:
     """The nodes of a file that Re-export would write as they are in the file."""
@@ -70,6 +71,8 @@ def compare_steps(context: bpy.types.Context, path: str, objects: Collection[Any
 
 def _export_to(context: bpy.types.Context, path: str, objects: Collection[Any]) -> FoundFile | None:
     """Return what Re-export writes into a file, if it concerns some of these objects; None if that is not clear."""
-    found = [one for place, several in files_in(context.scene).items() if same_path(str(place), path) for one in several]
+    found = [
+        one for place, several in files_in(context.scene).items() if same_path(str(place), path) for one in several
+    ]
     found = [one for one in found if not {*candidates_of(context, one.source)}.isdisjoint(objects)]
     return found[0] if len(found) == 1 else None

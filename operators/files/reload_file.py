@@ -22,7 +22,7 @@ from ...blender_data.reloading.agreement import conflicts
 from ...blender_data.reloading.edits import is_edited
 from ...blender_data.reloading.matching import pair, pair_by_name, pair_unchanged
 from ...blender_data.reloading.placement_update import homes_of, replace_placed
-from ...blender_data.reloading.reload import replace_data
+from ...blender_data.reloading.reload import ReloadReport, replace_data
 from ...blender_data.steps import Steps, finish, scaled
 from ...io_formats.api import format_of
 from ...io_formats.core.errors import MeshferryError
@@ -38,9 +38,9 @@ from ..selection import leave_edit_mode
 from ..sidebar import draw_wrapped, import_homes_of
 from ..translations import iface_, rpt_
 from . import export_on_save, reexport
-from .session_projects import session_projects
-from .reload_comparison import Comparison, compare_steps
 from .import_base import PARTNERS, ImportArmatures, import_file, summary_parts
+from .reload_comparison import Comparison, compare_steps
+from .session_projects import session_projects
 
 MOST_OBJECTS, MOST_EDITS = 8, 6
 """Numbers of objects, and of edits of each, that the confirmation dialog lists."""
@@ -167,6 +167,8 @@ class Reload:
         self.results: list[Any] = []
         self.pairs: dict[Any, Any] = {}
         self.stand_ins: list[Any] = []
+        self.comparison = Comparison()
+        self.is_compared = False
         self.unchanged: list[Any] = []
         """New objects whose old ones stay as they are."""
         self.conflicts: list[Any] = []
@@ -177,19 +179,18 @@ class Reload:
     def steps(self) -> Steps[tuple[str, ...]]:
         """Import the files and replace the old data; return the phrases of the summary. Errors and Esc undo all."""
         source = self.source
+        ledgers = source.ledgers()
+        for home, noted in ledgers.items():
+            noted.settle(home)
+        edits = replaced_edits(objects := source.objects())
         try:
-            comparison = Comparison()
-            ledgers = source.ledgers()
-            for home, noted in ledgers.items():
-                noted.settle(home)
-            edits = replaced_edits(objects := source.objects())
-            is_compared = bool(ledgers or edits) or is_edited(source.collection, objects)
-            if Path(self.path).exists() and is_compared:
-                comparison = yield from scaled(compare_steps(self.context, self.path, objects), 0.0, 0.2)
-            if source.collection is not None and not comparison.is_whole():
-                importing = self._import_collection(comparison, is_compared=is_compared)
-                yield from scaled(importing, 0.2, 0.6)
-            yield from scaled(self._import_actions(comparison), 0.6, 1.0)
+            if Path(self.path).exists() and (ledgers or edits or is_edited(source.collection, objects)):
+                self.is_compared = True
+                comparing = compare_steps(self.context, self.path, objects)
+                self.comparison = yield from scaled(comparing, 0.0, 0.2)
+            if source.collection is not None and not self.comparison.is_whole():
+                yield from scaled(self._import_collection(), 0.2, 0.6)
+            yield from scaled(self._import_actions(), 0.6, 1.0)
         except BaseException:
             for result in reversed(self.results):
                 result.undo()
@@ -197,22 +198,13 @@ class Reload:
             raise
         if not self.results:
             bpy.data.batch_remove(self.stand_ins)
-            comparison.agree(self.context, ())
+            self.comparison.agree(self.context, ())
             return (Text("nothing changed"),)
-        keys = {home: key_of(home) for home in ledgers}
         parts = summary_parts(self.results)
-        paths = {self.path: source.path}
-        if source.collection is not None and places_models(source.collection):
-            found = replace_placed(self.context, source.collection, self.results[0], self.unedited)
-        else:
-            home = None if comparison.is_whole() else source.collection
-            kept = [self.pairs[new] for new in self.unchanged]
-            found = replace_data(self.context, home, self.pairs, self.results, paths, self.unchanged)
-            for home, key in keys.items():
-                move(key, home, kept)
-            comparison.agree(self.context, [obj for obj in kept if obj not in self.conflicts])
-        for text in (text for obj, text in edits.items() if obj not in found.unchanged and rpt_(text) not in self.asked):
-            self.report.note("edits-replaced", "Edits replaced by the file: {}", text)
+        found = self._replace(ledgers)
+        for text in (text for obj, text in edits.items() if obj not in found.unchanged):
+            if rpt_(text) not in self.asked:
+                self.report.note("edits-replaced", "Edits replaced by the file: {}", text)
         if found.missing:
             self.report.loss(
                 "object-gone-from-file",
@@ -225,13 +217,28 @@ class Reload:
             return (*parts, Text("{} ({})", counted(len(found.added), "addition"), listed(found.added, 5)))
         return parts
 
-    def _import_collection(self, comparison: Comparison, *, is_compared: bool) -> Steps[None]:
+    def _replace(self, ledgers: Iterable[Any]) -> ReloadReport:
+        """Replace the old data, and note in the ledgers what the file has now."""
+        collection = self.source.collection
+        if collection is not None and places_models(collection):
+            return replace_placed(self.context, collection, self.results[0], self.unedited)
+        keys = {home: key_of(home) for home in ledgers}
+        kept = [self.pairs[new] for new in self.unchanged]
+        paths = {self.path: self.source.path}
+        home = None if self.comparison.is_whole() else collection
+        found = replace_data(self.context, home, self.pairs, self.results, paths, self.unchanged)
+        for owner, key in keys.items():
+            move(key, owner, kept)
+        self.comparison.agree(self.context, [obj for obj in kept if obj not in self.conflicts])
+        return found
+
+    def _import_collection(self) -> Steps[None]:
         """Import the file of the collection again, with new armatures."""
         collection, objects = self.source.collection, self.source.objects()
         refuse_other_format(self.path, collection)
         options = import_marks.stored_options(collection)
         for home in homes_of(collection) if places_models(collection) else ():
-            if Path(self.path).exists() and (is_compared or is_edited(home, objects_of(home))):
+            if Path(self.path).exists() and (self.is_compared or is_edited(home, objects_of(home))):
                 with contextlib.suppress(MeshferryError):
                     self.unedited |= yield from unedited_places(home, session_projects())
         bound = [armature for obj in objects if (armature := armature_of(obj)) is not None]
@@ -240,7 +247,7 @@ class Reload:
         result = yield from self._import(self.path, options, stand_in)
         if places_models(collection):
             return
-        same = comparison.unchanged or ()
+        same = self.comparison.unchanged or ()
         known = pair_unchanged(dict.fromkeys([*objects, *import_marks.objects_in(collection)]), result.objects, same)
         self.pairs.update(pair(objects, result.objects, dict(known)))
         self.unchanged = [*known, *(made for made in self.pairs if made.type == "ARMATURE" and "" in same)]
@@ -269,14 +276,16 @@ class Reload:
             )
             self.report.loss("reload-conflict", template, listed([obj.name for obj in self.conflicts], 5))
 
-    def _import_actions(self, comparison: Comparison) -> Steps[None]:
+    def _import_actions(self) -> Steps[None]:
         """Import the files of further actions of the armatures."""
         armatures = [(new, old) for new, old in self.pairs.items() if old.type == "ARMATURE"]
         present = [old for _new, old in armatures]
         armatures += [(None, obj) for obj in self.source.objects() if obj.type == "ARMATURE" and obj not in present]
-        for new, old in armatures:
+        for armature, old in armatures:
+            new = armature
             for path, action in action_files(old).items():
-                if same_path(path, self.source.path) and (self.source.collection is not None or comparison.is_whole()):
+                is_read = self.source.collection is not None or self.comparison.is_whole()
+                if is_read and same_path(path, self.source.path):
                     continue
                 used = self.path if same_path(path, self.source.path) else path
                 if not Path(used).exists():

@@ -267,7 +267,7 @@ class LodModelExport(SceneExport):
         *,
         is_shape: bool = False,
     ) -> tuple[Mesh, Matrix4] | None:
-        """Read a coarser level or a physics shape in the space of the nodes of its model; return its ``to_object``, too.
+        """Read a coarser level or a physics shape in the space of the nodes of its model; return it and ``to_object``.
 
         ``owner`` is the finest object of the model, ``finest`` its part, and ``into`` the matrix to the space of the
         nodes.

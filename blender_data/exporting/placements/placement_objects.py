@@ -231,7 +231,11 @@ class PlacedObjects:
     def of_nodes(self, keys: Container[str]) -> dict[bpy.types.Object, bool]:
         """Return the objects of nodes, each with whether the file's place contains a transform applied to a mesh."""
         objects = zip(self.objects, self.placed, strict=True)
-        found = {obj: self.objects[placed.parent] if placed.parent >= 0 else obj for obj, placed in objects if placed.key in keys}
+        found = {
+            obj: self.objects[placed.parent] if placed.parent >= 0 else obj
+            for obj, placed in objects
+            if placed.key in keys
+        }
         return {obj: not self._applied.keys().isdisjoint((obj.data, above.data)) for obj, above in found.items()}
 
     @staticmethod

@@ -183,7 +183,7 @@ def _restored(collection: bpy.types.Collection, part: PlacementPart, ledger: Led
 
 
 def unedited_places(collection: bpy.types.Collection, projects: Projects) -> Steps[dict[bpy.types.Object, bool]]:
-    """Return the objects whose places an export would leave in the file as they are, whoever wrote that.
+    """Return the objects whose places an export would leave in the file as they are.
 
     Each has the value True if it or its parent has a mesh with an applied transform, which is part of the file's place.
 
