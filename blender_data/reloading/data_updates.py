@@ -55,7 +55,8 @@ def replace_actions(
         before, made = animated_blocks.action_holders(old), animated_blocks.action_holders(new)
         actions = [holder.action for holder in made]
         for holder in made:
-            twin = _find_twin(holder.action, before, actions, paths)
+            exported = [one for one in before if _is_exported(old, one.action)]
+            twin = _find_twin(holder.action, before, actions, paths) or _find_named(holder.action, exported)
             slot = holder.action_slot
             if (old, new) not in owners and (twin is None or holder.action not in touched):
                 continue
@@ -114,6 +115,18 @@ def _find_twin(
     if not twins and len(set(of_file)) == 1 and len({holder.action for holder in same_file}) == 1:
         twins = same_file
     return twins[0] if twins else None
+
+
+def _is_exported(owner: Owner, action: bpy.types.Action) -> bool:
+    """Return whether an action made here may be in the file, since an export wrote its object."""
+    return (
+        isinstance(owner, bpy.types.Object) and bool(owner.meshferry.given_space) and not action.meshferry.source_path
+    )
+
+
+def _find_named(action: bpy.types.Action, holders: Iterable[Any]) -> Any | None:
+    """Return the first animation data or NLA strip whose action would get the name of a clip in a file, or None."""
+    return next((one for one in holders if clip_name(one.action) == action.meshferry.clip_name), None)
 
 
 def _replace(

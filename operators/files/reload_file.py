@@ -13,6 +13,7 @@ from ...blender_data.animated_blocks import action_holders
 from ...blender_data.animation.action_ranges import same_path
 from ...blender_data.armature_modifiers import armature_of
 from ...blender_data.exporting.placements.placement_patch import unedited_places
+from ...blender_data.file_records import digest_of
 from ...blender_data.import_marks import objects_of
 from ...blender_data.importing.import_options import ImportOptions
 from ...blender_data.mesh_data.checksums import edited_actions, edits_of
@@ -122,7 +123,9 @@ class IMPORT_SCENE_OT_meshferry_reload(LongWork, bpy.types.Operator):
         if not lines:
             return ""
         more = len(lines) - MOST_OBJECTS
-        title = Text("The content of {} replaces these edits:", Path(self._path(source)).name)
+        title = Text("The content of {} replaces these edits:", Path(path).name)
+        if any(noted.digest not in ("", digest_of(Path(path))) for noted in source.ledgers().values()):
+            title = Text("{} was changed since the last export, and its content replaces these edits:", Path(path).name)
         rest = [Text("and {} more", more)] if more > 0 else []
         return "\n".join(rpt_(line) for line in (title, *lines[:MOST_OBJECTS], *rest))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -328,11 +329,27 @@ def are_same_triangles(before: Any, after: Any) -> bool:
     )
 
 
-ROUNDS = list(itertools.product(FORMATS, EDITS))
 IDS = {"ids": lambda one: getattr(one, "__name__", one)}
+QUICK = {
+    *((".timbermesh", edit) for edit in (rename, parent_in_place, modifier, delta, keys, copy, new)),
+    *((".node", edit) for edit in (delta, copy, apply_scale)),
+    *((extension, turn) for extension in (".mesh", ".data", ".llmesh", ".anim", ".blueprint.json")),
+    (".mesh", copy),
+}
+"""Formats and edits of the tests that are not marked slow."""
+LASTING = [rename, parent_in_place, delta, modifier, turn, copy]
 
 
-@pytest.mark.parametrize(("extension", "edit"), ROUNDS, **IDS)
+def cases(rows: Sequence[tuple[Any, ...]], *, is_quick: Callable[..., bool] = lambda *_more: True) -> list[Any]:
+    """Return parameters, those slow that are not quick; ``is_quick`` gets what follows format and edit."""
+    marks = [[] if row[:2] in QUICK and is_quick(*row[2:]) else [pytest.mark.slow] for row in rows]
+    return [pytest.param(*row, marks=mark) for row, mark in zip(rows, marks, strict=True)]
+
+
+ROUNDS = list(itertools.product(FORMATS, EDITS))
+
+
+@pytest.mark.parametrize(("extension", "edit"), cases(ROUNDS), **IDS)
 def test_a_reload_after_a_re_export_changes_nothing(clean_blender, tmp_path, extension, edit):
     bpy = clean_blender
     make(bpy, tmp_path, extension)
@@ -357,7 +374,11 @@ CHANGES = [
 ]
 
 
-@pytest.mark.parametrize(("extension", "edit", "victim", "is_place"), CHANGES, **IDS)
+@pytest.mark.parametrize(
+    ("extension", "edit", "victim", "is_place"),
+    cases(CHANGES, is_quick=lambda victim, is_place: victim == "edited" and not is_place),
+    **IDS,
+)
 def test_only_what_another_program_changed_comes_in(clean_blender, tmp_path, capfd, extension, edit, victim, is_place):
     """Or the conflict is named, and nothing changes."""
     bpy = clean_blender
@@ -398,9 +419,14 @@ def test_only_what_another_program_changed_comes_in(clean_blender, tmp_path, cap
     assert are_same_triangles(triangles(after) - where, triangles(shown(bpy)))
 
 
-@pytest.mark.parametrize("extension", [".timbermesh", ".node", ".mesh", ".data"])
-@pytest.mark.parametrize("edit", [rename, parent_in_place, delta, modifier, turn, copy], **IDS)
-@pytest.mark.parametrize("way", ["undo", "open"])
+@pytest.mark.parametrize(
+    ("extension", "edit", "way"),
+    cases(
+        [*itertools.product([".timbermesh", ".node", ".mesh", ".data"], LASTING, ["undo", "open"])],
+        is_quick=lambda way: way == "undo",
+    ),
+    **IDS,
+)
 def test_what_was_exported_is_known_after(clean_blender, tmp_path, capfd, extension, edit, way):
     """Undo and redo, and opening the .blend file again."""
     bpy = clean_blender
@@ -440,8 +466,9 @@ def test_what_was_exported_is_known_after(clean_blender, tmp_path, capfd, extens
         assert are_same_triangles(triangles(after) - where, triangles(shown(bpy)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("extension", [".timbermesh", ".mesh", ".node"])
-@pytest.mark.parametrize("edit", [rename, parent_in_place, delta, modifier, turn], **IDS)
+@pytest.mark.parametrize("edit", LASTING[:-1], **IDS)
 @pytest.mark.parametrize("is_opened", [False, True], ids=["saved", "opened"])
 def test_what_was_exported_on_save_is_known(saving, tmp_path, capfd, extension, edit, is_opened):  # noqa: F811
     bpy = saving.bpy
