@@ -178,7 +178,7 @@ class SessionFile:
     """Digest of the file as an export last wrote it; empty if the export did not change the file."""
 
 
-_SESSION = "meshferry_files"
+_SESSION, _EXPORTS = "meshferry_files", "meshferry_exports"
 
 
 def session_files() -> dict[str, SessionFile]:
@@ -189,6 +189,12 @@ def session_files() -> dict[str, SessionFile]:
     """
     files: dict[str, SessionFile] = bpy.app.driver_namespace.setdefault(_SESSION, {})
     return files
+
+
+def session_exports() -> dict[tuple[int, str], FileRecord]:
+    """Return the records of this session's exports in other formats, by ``session_uid`` of the owner and format."""
+    exports: dict[tuple[int, str], FileRecord] = bpy.app.driver_namespace.setdefault(_EXPORTS, {})
+    return exports
 
 
 def session_file(path: Path) -> SessionFile | None:
@@ -232,16 +238,34 @@ def write(owners: Iterable[Any], record: FileRecord, *, is_confirmed: bool = Fal
     """
     for owner in owners:
         if owner.is_editable:
-            stored = owner.meshferry.file if is_target else stored_file(owner, record.format)
-            stored = stored or owner.meshferry.exports.add()
-            stored.path, stored.format, stored.digest = str(record.path), record.format, record.digest
-            stored.options = "" if record.options is None else json.dumps(dict(record.options))
-            stored.given = json.dumps(record.given)
-            stored.clip_files = "" if record.clip_files is None else json.dumps(record.clip_files)
-            stored.owner = owner.name
+            _store_record(owner, record, is_target=is_target)
+            if not is_target:
+                session_exports()[owner.session_uid, record.format] = record
     entry = session_files().setdefault(str(record.path), SessionFile())
     entry.digest = record.digest
     entry.is_confirmed |= is_confirmed
+
+
+def _store_record(owner: Any, record: FileRecord, *, is_target: bool) -> None:
+    stored = owner.meshferry.file if is_target else stored_file(owner, record.format)
+    stored = stored or owner.meshferry.exports.add()
+    stored.path, stored.format, stored.digest = str(record.path), record.format, record.digest
+    stored.options = "" if record.options is None else json.dumps(dict(record.options))
+    stored.given = json.dumps(record.given)
+    stored.clip_files = "" if record.clip_files is None else json.dumps(record.clip_files)
+    stored.owner = owner.name
+
+
+def restore_exports() -> None:
+    """Store the records of exports in other formats again, after *Undo* or *Redo*."""
+    exports = session_exports() if _EXPORTS in bpy.app.driver_namespace else {}
+    owners = {owner.session_uid: owner for owner in (*bpy.data.objects, *bpy.data.collections)} if exports else {}
+    for (uid, name), record in exports.items():
+        owner = owners.get(uid)
+        if owner is not None and owner.is_editable:
+            stored = stored_file(owner, name)
+            if stored is None or (stored.path, stored.digest) != (str(record.path), record.digest):
+                _store_record(owner, record, is_target=False)
 
 
 def write_files(path: Path, outputs: Sequence[OutputFile]) -> list[Message]:

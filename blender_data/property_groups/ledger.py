@@ -1,13 +1,13 @@
 """Ledger of exports: what a file has held of data blocks since the last export wrote it.
 
 *Undo* and *Redo* change data blocks, but not files. So the ledger of a file keeps what its last export stored on data
-blocks, by ``session_uid``, which is the same after undo and redo; :meth:`Ledger.settle` stores it on them again. It
-also keeps what exports removed from the file, so that an object that comes back gets its node back.
+blocks, by ``session_uid``, which is the same after undo and redo; after each of these, :func:`settle` stores it on them
+again. It also keeps what exports removed from the file, so that an object that comes back gets its node back.
 
-``session_uid`` is not the same after the .blend file is opened again. Before a save, the data blocks of all targets are
-settled, and the rest is stored beside the record of the target (``MeshferryFile.ledger``). A ledger from a .blend file
-is no permission to write: it is not in :func:`.file_records.session_files`, and counts only while the file has
-``Ledger.digest``, or the digest of an export on save after it.
+``session_uid`` is not the same after the .blend file is opened again. Before a save, the data blocks are settled, too,
+and the rest is stored with their names beside the record of the target (``MeshferryFile.ledger``). A ledger from a
+.blend file does not permit to write: it is not in :func:`.file_records.session_files`, and counts only while the file
+has ``Ledger.digest``, or the digest of an export on save after it.
 """
 
 from __future__ import annotations
@@ -137,15 +137,24 @@ def marks_of(block: Any) -> dict[str, Any]:
     return {name: value if isinstance(value, str | int) else tuple(value) for name, value in values.items()}
 
 
-def store_in_blend() -> None:
-    """Settle the data blocks of all targets, and store their ledgers in the .blend file that is being saved."""
+def settle() -> dict[Any, Ledger]:
+    """Settle the data blocks of all targets; return their ledgers by the owners of the targets."""
     waiting = dict(ledgers()) if _SESSION in bpy.app.driver_namespace else {}
+    found = {}
     for owner in _blocks() if waiting else ():
         ledger = waiting.pop(key_of(owner), None)
         if ledger is not None and owner.is_editable:
             ledger.settle(owner)
-            rest = {"digest": ledger.digest, "agreed": ledger.agreed, "removed": ledger.removed}
-            owner.meshferry.file.ledger = json.dumps(rest)
+            found[owner] = ledger
+    return found
+
+
+def store_in_blend() -> None:
+    """Settle the data blocks of all targets, and store their ledgers in the .blend file that is being saved."""
+    for owner, ledger in settle().items():
+        names = [obj.name for obj in bpy.data.objects if obj.session_uid in ledger.marks and obj.library is None]
+        rest = {"digest": ledger.digest, "agreed": ledger.agreed, "removed": ledger.removed, "marks": names}
+        owner.meshferry.file.ledger = json.dumps(rest)
 
 
 def take_from_blend() -> None:
@@ -160,10 +169,14 @@ def take_from_blend() -> None:
 
 
 def _parsed(text: str) -> Ledger | None:
-    """Return the ledger in a text; None if it is damaged."""
+    """Return the ledger in a text, in which the marks are names of settled objects; None if it is damaged."""
     try:
         found = Ledger(**json.loads(text))
-        texts = [found.digest, found.agreed, *found.removed, *found.removed.values()]
+        texts = [found.digest, found.agreed, *found.removed, *found.removed.values(), *found.marks]
     except (ValueError, TypeError, AttributeError, RecursionError):
         return None
-    return found if all(isinstance(text, str) for text in texts) and not found.marks else None
+    if not all(isinstance(text, str) for text in texts):
+        return None
+    names: set[Any] = set(found.marks)
+    found.marks = {obj.session_uid: marks_of(obj) for obj in bpy.data.objects if obj.name in names}
+    return found

@@ -9,6 +9,7 @@ from typing import Any
 
 import bpy
 
+from .. import file_records
 from ..file_records import absolute_path
 from . import ledger
 
@@ -28,7 +29,15 @@ def unregister() -> None:
 def _handlers() -> list[tuple[Any, Callable[..., None]]]:
     known = bpy.app.handlers
     after = [(handlers, make_absolute) for handlers in (known.load_post, known.save_post, known.save_post_fail)]
-    return [(known.save_pre, make_relative), *after]
+    undone = [(handlers, after_undo) for handlers in (known.undo_post, known.redo_post)]
+    return [(known.save_pre, make_relative), *after, *undone]
+
+
+@bpy.app.handlers.persistent
+def after_undo(*_others: Any) -> None:
+    """Store again what exports stored on data blocks, since *Undo* and *Redo* do not change files."""
+    file_records.restore_exports()
+    ledger.settle()
 
 
 @bpy.app.handlers.persistent

@@ -14,7 +14,7 @@ from ..importing.import_context import ImportResult
 from ..importing.objects import hide_levels
 from ..mesh_data.checksums import has_other_mesh
 from ..properties import copy_group
-from ..property_groups.ledger import follow_reload, ledger_of
+from ..property_groups.ledger import follow_reload
 from .data_updates import replace_actions
 from .matching import Pairs, pair
 from .reload import ReloadReport
@@ -47,8 +47,6 @@ def replace_placed(
     pairs: Pairs = {}
     surplus: list[bpy.types.ID] = []
     for new, old in homes.items():
-        if (ledger := ledger_of(old)) is not None:
-            ledger.settle(old)
         before = objects_of(old)
         pairs.update(pair(before, objects_of(new)))
         gone = set(before) - set(pairs.values())

@@ -340,6 +340,8 @@ class PlacedObject:
     """Whether the transform of the node is not changed, because that of the object is animated or constrained."""
     is_hidden: bool | None = False
     """Whether the object is hidden; None if visibility is not written."""
+    is_known: bool = False
+    """Whether the last export wrote the node from this object."""
     is_likely_copy: bool = False
     """Whether the object looks like a copy by its name."""
     materials: tuple[SlotMaterial, ...] = ()

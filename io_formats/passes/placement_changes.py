@@ -146,9 +146,7 @@ class _Comparison:
         names: dict[int, str] = {}
         originals: dict[str, int] = {"": -1}
         for key, node in self.nodes.items():
-            candidates = [
-                number for number in by_key.get(key, []) if not self._is_copy_elsewhere(number, node, originals)
-            ]
+            candidates = [one for one in by_key.get(key, []) if not self._is_copy_elsewhere(one, node, originals)]
             if candidates:
                 chosen = candidates[0]
                 if len(candidates) > 1:
@@ -179,9 +177,9 @@ class _Comparison:
         placed = self.objects[number]
         is_below = placed.parent == originals.get(self.above[node.key], -1)
         if node.channels is not None:  # such a file cannot change a parent
-            return not is_below, placed.is_likely_copy, number
+            return not placed.is_known, not is_below, placed.is_likely_copy, number
         is_there = is_same_place(_in_file(placed, placed.matrix), node.matrix)
-        return not (is_below and is_there), not is_there, placed.is_likely_copy, number
+        return not placed.is_known, not (is_below and is_there), not is_there, placed.is_likely_copy, number
 
     def _parent_of(self, number: int) -> str:
         """Return the key of the parent that the node of an object gets."""
@@ -217,10 +215,13 @@ class _Comparison:
             chain = [start]
             while self.parents[chain[-1]] not in done:
                 above = self.parents[chain[-1]]
-                if above in chain:
-                    self.parents[chain[-1]] = ""
-                    break
-                chain.append(above)
+                if above in chain:  # some node keeps a parent in the file that its object lost
+                    loop = chain[chain.index(above) :]
+                    lost = [key for key in loop if self.objects[self.index[key]].parent < 0]
+                    self.parents[[chain[-1], *lost][-1]] = ""
+                    chain = [start]
+                else:
+                    chain.append(above)
             for key in reversed(chain):
                 if key not in done:
                     done.add(key)

@@ -65,6 +65,24 @@ def test_an_export_in_another_format_leaves_the_target(clean_blender, lamp, scop
 
 
 @pytest.mark.parametrize("scope", ["COLLECTION", "SELECTION"])
+def test_undo_past_an_export_in_another_format_keeps_its_record(clean_blender, lamp, scope):
+    bpy = clean_blender
+    bpy.ops.object.select_all(action="SELECT")
+    for message in ("import", "move"):
+        bpy.ops.ed.undo_push(message=message)
+    other = lamp.with_name("other.timbermesh")
+    assert bpy.ops.export_scene.timbermesh(filepath=str(other), scope=scope) == {"FINISHED"}
+    bpy.ops.ed.undo_push(message="export")
+    for change in (bpy.ops.ed.undo, bpy.ops.ed.undo, bpy.ops.ed.redo):
+        change()
+        assert offered(bpy) == {"": "lamp.mesh", "timbermesh": "other.timbermesh"}
+    written = other.read_bytes()
+    edit(bpy)
+    assert bpy.ops.export_scene.meshferry_again(file_format="timbermesh") == {"FINISHED"}
+    assert other.read_bytes() != written
+
+
+@pytest.mark.parametrize("scope", ["COLLECTION", "SELECTION"])
 def test_an_export_in_the_format_of_the_source_moves_the_target_alone(clean_blender, lamp, scope):
     bpy, old = clean_blender, lamp.read_bytes()
     bpy.ops.object.select_all(action="SELECT")

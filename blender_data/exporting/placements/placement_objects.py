@@ -28,6 +28,7 @@ from ... import import_marks
 from ... import names as blender_data_names
 from ...import_marks import objects_in, objects_of
 from ...mesh_data.checksums import edits_of, has_other_mesh, is_changed
+from ...property_groups.ledger import Ledger
 from .object_transforms import applied_transforms, is_driven, local_matrix, read_channels
 
 _NUMBER = re.compile(r"\.\d{3,}$")
@@ -122,9 +123,9 @@ class PlacedObjects:
         Receives messages about changes that are not written.
     placement:
         The files and models that nodes refer to.
-    removed:
-        Keys of nodes that exports removed. Objects of such nodes are not written, and not reported if the node above
-        was removed, too: for example, colliders that remain of a child that the user deleted.
+    ledger:
+        What earlier exports wrote. Objects of nodes that exports removed are not reported if the node above was
+        removed, too: for example, colliders that remain of a child that the user deleted.
 
     Raises
     ------
@@ -138,7 +139,7 @@ class PlacedObjects:
         part: PlacementPart,
         report: Report,
         placement: Placement,
-        removed: Container[str] = (),
+        ledger: Ledger | None = None,
     ) -> None:
         self.collection = collection
         self.part = part
@@ -147,7 +148,9 @@ class PlacedObjects:
         self.nodes = {node.key: node for node in part.nodes if node.key}
         there = {obj for scene in bpy.data.scenes for obj in objects_in(scene.collection)}
         own = self._own_objects(there)
-        lost = [obj for obj in own if obj.meshferry.node_key in removed and obj.meshferry.node_key not in self.nodes]
+        self._ledger = ledger or Ledger()
+        removed = self._ledger.removed.keys() - self.nodes.keys()
+        lost = [obj for obj in own if obj.meshferry.node_key in removed]
         self._gone = {obj for obj in lost if obj.meshferry.given_parent_key not in self.nodes}
         self.own = [obj for obj in own if not (obj.meshferry.is_model_part or obj in self._gone)]
         self.edits = {obj.data: edits_of(obj) or [] for obj in self._first_of_meshes()}
@@ -362,6 +365,7 @@ class PlacedObjects:
             shear=np.array(kept.shear).reshape(4, 4) if key and kept.is_property_set("shear") else None,
             is_place_kept=is_driven(obj),
             is_hidden=None if kept.has_hidden_surfaces else obj.hide_viewport,
+            is_known=bool(key) and self._ledger.marks.get(obj.session_uid, {}).get("node_key") == key,
             is_likely_copy=bool(_NUMBER.search(obj.name)) and blender_data_names.name_in_file(obj) != name,
             materials=self._slots.get(obj, ()),
         )

@@ -119,7 +119,9 @@ def plan_patch(collection: bpy.types.Collection, projects: Projects) -> Steps[Pl
     refuse_other_content(collection, record, loaded.data)
     report = Report()
     original, digest = loaded.data, digest_of_content(loaded.data)
-    ledger = _settled_ledger(collection, record, digest, report)
+    ledger = ledger_of(collection)
+    if ledger is None or not ledger.applies_to(collection, digest):
+        ledger = Ledger(agreed=record.digest)
     options = import_marks.stored_options(collection)
     scene = yield from without_bpy("Reading", scene_of, loaded, options, projects=projects)
     restored = _restored(collection, _placement_of(scene).parts[0], ledger)
@@ -129,10 +131,10 @@ def plan_patch(collection: bpy.types.Collection, projects: Projects) -> Steps[Pl
         scene = yield from without_bpy("Reading", scene_of, loaded, options, projects=projects)
     placement = _placement_of(scene)
     part = placement.parts[0]
-    objects = PlacedObjects(collection, part, report, placement, ledger.removed)
+    objects = PlacedObjects(collection, part, report, placement, ledger)
     back = {edit.key for edit in restored}
     for placed in objects.placed:
-        if placed.key in back or ledger.agreed != digest:  # an export on save stores nothing on objects
+        if placed.key in back or record.digest != digest:  # an export on save stores nothing on objects
             placed.given_parent = None
     unshown = set(json.loads(collection.meshferry.unshown_nodes or "[]"))
     edits = node_edits(scene, part, objects.placed, report, unshown)
@@ -153,20 +155,6 @@ def plan_patch(collection: bpy.types.Collection, projects: Projects) -> Steps[Pl
     refusal_of = partial(loaded.format.patch_refusal, options=options)
     edits = [*restored, *edits]
     return PlannedPatch(record, original, patched, edits, messages, objects, unshown, gone, refusal_of, ledger, removed)
-
-
-def _settled_ledger(collection: bpy.types.Collection, record: FileRecord, digest: str, report: Report) -> Ledger:
-    """Store on the objects what the last export stored, which *Undo* may have reverted; return the ledger.
-
-    If the file is no longer as that export left it, the ledger is ignored, and that is reported.
-    """
-    ledger = ledger_of(collection)
-    if ledger is not None and ledger.applies_to(collection, digest):
-        ledger.settle(collection)
-        return ledger
-    if ledger is not None:
-        report.note("ledger-ignored", "The file is not as the last export left it, but as an earlier one or the import")
-    return Ledger(agreed=record.digest)
 
 
 def _restored(collection: bpy.types.Collection, part: PlacementPart, ledger: Ledger) -> list[NodeEdit]:
