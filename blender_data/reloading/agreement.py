@@ -44,16 +44,13 @@ def note_export(objects: Iterable[bpy.types.Object], written: Written, *, is_sto
 
     ``is_stored`` is whether data blocks may be changed, so that it is also stored on them.
     """
-    by_home: dict[bpy.types.Collection, list[bpy.types.Object]] = {}
-    homes = [home for home in bpy.data.collections if home.meshferry.import_id]
-    for home in (home for home in homes if same_path(home.meshferry.source_path, str(written.path))):
-        inside = import_marks.objects_in(home)
-        by_home[home] = [obj for obj in objects if obj in inside or obj.meshferry.import_id == home.meshferry.import_id]
-    for home, members in by_home.items():
-        noted = _note(home, members, written)
-        if is_stored:
-            noted.agreed = noted.digest
-            noted.settle(home)
+    for home in bpy.data.collections:
+        if home.meshferry.import_id and same_path(home.meshferry.source_path, str(written.path)):
+            inside, key = import_marks.objects_in(home), home.meshferry.import_id
+            noted = _note(home, [obj for obj in objects if obj in inside or obj.meshferry.import_id == key], written)
+            if is_stored:
+                noted.agreed = noted.digest
+                noted.settle(home)
 
 
 def _note(collection: bpy.types.Collection, objects: Collection[bpy.types.Object], written: Written) -> ledger.Ledger:
@@ -69,9 +66,8 @@ def _note(collection: bpy.types.Collection, objects: Collection[bpy.types.Object
         marks = {**ledger.marks_of(obj), "import_id": collection.meshferry.import_id, "node_path": path_of(obj)}
         if written.can.node_hierarchy:
             marks["given_transform"] = import_marks.transform_of(obj)
-            marks["given_parent_key"] = (
-                path_of(obj.parent) if obj.parent in {*objects} else import_marks.node_of(obj.parent)
-            )
+            is_inside = obj.parent in {*objects}
+            marks["given_parent_key"] = path_of(obj.parent) if is_inside else import_marks.node_of(obj.parent)
         space = {"place": import_marks.space_of(obj), "is_placed": written.can.node_hierarchy}
         space["is_baked"] = obj in joined or is_baked(obj, written.can)
         if not written.can.node_hierarchy:
@@ -115,7 +111,7 @@ def _applied(obj: bpy.types.Object, written: Written) -> Any:
     space = np.identity(4) if choice == "OWN" else carrier.copy()
     if choice == "TURNED_AND_SCALED":
         space[:3, 3] = 0
-    return space @ np.linalg.inv(carrier) @ world_matrix(obj) if rig is not None else space
+    return space @ np.linalg.pinv(carrier) @ world_matrix(obj) if rig is not None else space
 
 
 def conflicts(pairs: Pairs, can: Capabilities, *, was_exported: bool) -> list[bpy.types.Object]:
@@ -126,29 +122,23 @@ def conflicts(pairs: Pairs, can: Capabilities, *, was_exported: bool) -> list[bp
     found = []
     for new, old in pairs.items():
         space = import_marks.space_given(old)
-        is_applied = "applied" in space and not np.allclose(space["applied"], np.identity(4).reshape(-1), atol=1e-7)
+        matrix = np.reshape(space.get("applied", np.identity(4)), (4, 4))
+        is_applied = not np.allclose(matrix, np.identity(4), atol=1e-7)
         baked = space.get("is_baked", was_exported and is_baked(old, can))
-        is_turned_rig = is_applied and (old.type == "ARMATURE" or armature_of(old) is not None)
-        if new.type != old.type or baked or is_turned_rig or _is_split(old, new):
+        is_lost = is_applied and (
+            np.linalg.det(matrix) < 1e-9 or old.type == "ARMATURE" or armature_of(old) is not None
+        )
+        if new.type != old.type or baked or is_lost or _is_split(old, new):
             found.append(new)
     return found
 
 
 def _is_split(old: bpy.types.Object, new: bpy.types.Object) -> bool:
     """Return whether an object and its copies together have the faces of the new mesh: *Separate* split it."""
-    if old.type != "MESH" or new.type != "MESH":
-        return False
-    kept = old.meshferry
-    parts = {
-        obj.data: len(obj.data.polygons)
-        for obj in bpy.data.objects
-        if obj.type == "MESH"
-        and (obj.meshferry.node_path, checksums.identity_of(obj.data))
-        == (kept.node_path, checksums.identity_of(old.data))
-        and obj.meshferry.import_id in ("", kept.import_id)
-    }
-    faces = len(new.data.polygons)
-    return len(parts) > 1 and sum(parts.values()) <= faces and len(old.data.polygons) < faces
+    path, faces = old.meshferry.node_path, len(new.data.polygons) if new.type == "MESH" else 0
+    parts = {obj.data for obj in bpy.data.objects if obj.type == "MESH" and obj.meshferry.node_path == path}
+    counts = [len(mesh.polygons) for mesh in parts]
+    return bool(path) and len(parts) > 1 and max(counts) < faces and sum(counts) <= faces
 
 
 def take_back(new: bpy.types.Object, old: bpy.types.Object) -> None:
@@ -160,22 +150,10 @@ def take_back(new: bpy.types.Object, old: bpy.types.Object) -> None:
     if np.array_equal(forth, np.identity(4)):
         return
     mesh: bpy.types.Mesh = new.data
-    free = mesh.attributes.get("custom_normal")
-    name = free.name if free is not None and free.data_type == "FLOAT_VECTOR" else ""
-    is_free, has_normals = bool(name), mesh.has_custom_normals
-    if has_normals and not is_free:  # as an attribute, since turned faces take that along
-        given = arrays.read(mesh.corner_normals, "vector", 3)
-        name = arrays.add_attribute(mesh, "meshferry_normals", "FLOAT_VECTOR", "CORNER", given)
+    normals = arrays.read(mesh.corner_normals, "vector", 3) @ forth[:3, :3].astype(np.float32)
+    has_normals = mesh.has_custom_normals
     mesh.transform(Matrix(np.linalg.inv(forth).tolist()), shape_keys=True)
-    if np.linalg.det(forth[:3, :3]) < 0:
-        mesh.flip_normals()
     if has_normals:
-        stored = mesh.attributes[name]
-        domain, normals = stored.domain, arrays.read_attribute(stored) @ forth[:3, :3].astype(np.float32)
-        normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-30)
-        mesh.attributes.remove(stored)
-        if is_free:
-            arrays.add_attribute(mesh, name, "FLOAT_VECTOR", domain, normals)
-        else:
-            compat.set_corner_normals(mesh, normals)
+        mesh.attributes.remove(mesh.attributes["custom_normal"])
+        compat.set_corner_normals(mesh, normals / np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-30))
     checksums.renew_fingerprint(mesh)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection
 
 import bpy
-from mathutils import Matrix
 
 from .. import animated_blocks, names
 from ..import_marks import has_given_space, is_moved, objects_in
@@ -16,11 +15,6 @@ def is_edited(collection: bpy.types.Collection | None, objects: Collection[bpy.t
     """Return whether an export of imported objects could differ from the file, apart from edits of their data."""
     added = objects_in(collection) - set(objects) if collection is not None else ()
     return bool(added) or any(map(_is_changed, objects))
-
-
-def makes_geometry(modifier: bpy.types.Modifier) -> bool:
-    """Return whether an export may write the result of a modifier: not those that an import adds."""
-    return modifier.show_viewport and modifier.type not in {"ARMATURE", "MESH_CACHE"}
 
 
 def has_delta(obj: bpy.types.Object) -> bool:
@@ -34,17 +28,13 @@ def path_of(obj: bpy.types.Object) -> str:
 
 
 def _is_changed(obj: bpy.types.Object) -> bool:
-    """Return whether an object, apart from the content of its mesh, is not as its import made it."""
-    owners = [*animated_blocks.with_shape_keys([obj])]
+    """Return whether an object, apart from its data, is not as its import made it."""
+    owners = animated_blocks.with_shape_keys([obj])
     actions = [holder.action for owner in owners for holder in animated_blocks.action_holders(owner)]
-    posed = obj.pose.bones if obj.type == "ARMATURE" and not actions else ()
-    keys = obj.data.shape_keys.key_blocks if obj.type == "MESH" and obj.data.shape_keys and not actions else ()
     return bool(
         (is_moved(obj) or not has_given_space(obj) or has_delta(obj) or obj.meshferry.node_path != path_of(obj))
         or len(obj.constraints)
-        or any(map(makes_geometry, obj.modifiers))
+        or any(modifier.type not in {"ARMATURE", "MESH_CACHE"} for modifier in obj.modifiers)
         or any(not action.meshferry.source_path for action in actions)
-        or any(bone.matrix_basis != Matrix.Identity(4) for bone in posed)
-        or any(key.value for key in keys)
         or (obj.type == "MESH" and slot_names(obj.data) != current_slot_names(obj.data))
     )
