@@ -136,7 +136,8 @@ def conflicts(pairs: Pairs, can: Capabilities, *, was_exported: bool) -> list[bp
 def _is_split(old: bpy.types.Object, new: bpy.types.Object) -> bool:
     """Return whether an object and its copies together have the faces of the new mesh: *Separate* split it."""
     path, faces = old.meshferry.node_path, len(new.data.polygons) if new.type == "MESH" else 0
-    parts = {obj.data for obj in bpy.data.objects if obj.type == "MESH" and obj.meshferry.node_path == path}
+    meshes = [obj for obj in bpy.data.objects if obj.type == "MESH" and obj != new]
+    parts = {obj.data for obj in meshes if obj.meshferry.node_path == path}
     counts = [len(mesh.polygons) for mesh in parts]
     return bool(path) and len(parts) > 1 and max(counts) < faces and sum(counts) <= faces
 
