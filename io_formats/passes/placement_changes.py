@@ -170,7 +170,8 @@ class _Comparison:
         placed, key = self.objects[number], self.above[node.key]
         if node.channels is None or not key or placed.parent < 0 or placed.parent == originals.get(key):
             return False
-        return placed.is_likely_copy or self.objects[placed.parent].key == key
+        above = self.objects[placed.parent]
+        return placed.is_likely_copy or above.key == key or (above.is_known and not placed.is_known)
 
     def _strangeness(self, number: int, node: PlacedNode, originals: Mapping[str, int]) -> tuple[object, ...]:
         """Return a sort key that puts the object to which a node belongs before its copies."""

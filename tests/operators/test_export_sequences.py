@@ -120,7 +120,7 @@ class Sequence:
         steps = patched_export.patch_steps(operator, self.bpy.context, self.home(), is_agreed=True, target=target)
         result = finish(steps)
         self.done.append(f"export {' | '.join(reports)}")
-        assert result == {"FINISHED"}, self.done
+        assert result == {"FINISHED"}, "\n".join(self.done)
         self.check(Path(self.home().meshferry.file.path).read_bytes())
         return "\n".join(reports)
 
@@ -355,6 +355,31 @@ def test_content_of_others_is_not_taken_for_that_of_the_export(clean_blender: An
     assert "choose Reload from File first" in export(bpy)
     bpy.context.view_layer.objects.active = bpy.data.objects["ground"]
     assert bpy.ops.import_scene.meshferry_reload() == {"FINISHED"}
+    assert export(bpy).endswith("nothing changed")
+
+
+def test_copy_with_its_children_replaces_a_deleted_child(clean_blender: Any, tmp_path: Path) -> None:
+    """The copied child is not taken for the deleted one, whose parent cannot change in the file."""
+    sequence = Sequence(clean_blender, timber_mod.make(tmp_path), random.Random(0))
+    sequence.begin()
+    copy(sequence, clean_blender.data.objects["Walls"])
+    clean_blender.data.batch_remove([clean_blender.data.objects["Door"]])
+    report = sequence.export()
+    assert "'Door.001', 'Walls.001'" in report and "Removed: 'Door'" in report
+
+
+def test_parent_that_an_object_lost_gives_way_to_a_new_parent(clean_blender: Any, world: Path) -> None:
+    """The file keeps a node above the wall until that node is put below the wall."""
+    bpy = clean_blender
+    give_parent(bpy.data.objects["walls"], bpy.data.objects["bench"], is_world_kept=True)
+    export(bpy)
+    bpy.data.batch_remove([bpy.data.objects["walls"]])
+    export(bpy)
+    assert unigine_nodes.read_nodes(world.read_bytes())[by_name(world)["wall_left"].parent].name == "bench"
+    give_parent(bpy.data.objects["bench"], bpy.data.objects["wall_left"], is_world_kept=True)
+    assert "New parent: 'bench'" in export(bpy)
+    found = by_name(world)
+    assert unigine_nodes.read_nodes(world.read_bytes())[found["bench"].parent].name == "wall_left"
     assert export(bpy).endswith("nothing changed")
 
 
