@@ -20,6 +20,7 @@ from ...blender_data.exporting.object_selection import candidates_of
 from ...blender_data.file_records import FileRecord, digest_of, stored_file
 from ...blender_data.names import name_in_file
 from ...blender_data.property_groups.translation_context import CONTEXT
+from ...blender_data.reloading.agreement import Written, note_export
 from ...blender_data.steps import Steps, finish, scaled, without_bpy
 from ...io_formats.api import EncodedFile, SceneFiles, encode_part, file_names, load, split
 from ...io_formats.core.errors import ExportError, FormatError
@@ -282,6 +283,7 @@ class ExportScene(ExportDialog):
             file_records.write(moved, record, is_confirmed=True)
             others = [owner for owner in owners if owner not in moved]
             file_records.write(others, record, is_confirmed=True, is_target=False)
+            note_export(objects, Written(path, scene, self.format.capabilities, values))
         if has_new_target and not bpy.app.background:
             bpy.ops.ed.undo_push(message=self.bl_label)
 

@@ -79,6 +79,9 @@ class EXPORT_SCENE_OT_meshferry_on_save(LongWork, bpy.types.Operator):
             path = encoded.record.path
             with messages.outcome(str(path)) as name:
                 _write(encoded, name, messages)
+                if isinstance(encoded, EncodedAgain):
+                    for found in allowed[path]:
+                        encoded.note(object_selection.candidates_of(context, found.source), is_stored=False)
                 digests[file_key(path)] = file_records.digest_of(path)
                 companions.update(_companions(encoded))
         with messages.attempt(blend):

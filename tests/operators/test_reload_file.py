@@ -58,7 +58,7 @@ def question(bpy: Any) -> str:
     """Return the text of the confirmation dialog."""
     from meshferry.operators.files.reload_file import find_source, replaced_edits
 
-    return "\n".join(replaced_edits(find_source(bpy.context).objects()))
+    return "\n".join(replaced_edits(find_source(bpy.context).objects()).values())
 
 
 def heights(obj: Any) -> tuple[float, float]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import bpy
 
+from ....io_formats import registry
 from ....io_formats.api import load, scene_of
 from ....io_formats.core.errors import ExportError
 from ....io_formats.core.format import Format, OutputFile
@@ -167,6 +168,31 @@ def _restored(collection: bpy.types.Collection, part: PlacementPart, ledger: Led
             parent = above if above in present else roots[0] if len(roots) == 1 else ""
             found[key] = NodeEdit(key, obj.name, parent=parent, content=ledger.removed[key])
     return list(found.values())
+
+
+def unedited_places(collection: bpy.types.Collection, projects: Projects) -> Steps[dict[bpy.types.Object, bool]]:
+    """Return the objects whose places an export would leave in the file as they are.
+
+    Each has the value True if it or its parent has a mesh with an applied transform, which is part of the file's place.
+
+    Raises
+    ------
+    MeshferryError
+        The file cannot be read, or the collection cannot be exported to it.
+    """
+    record = file_records.read(collection)
+    if record is None or not registry.by_name(record.format).is_patched:
+        return {}
+    loaded = yield from without_bpy("Reading", load, record.path)
+    options = import_marks.stored_options(collection)
+    scene = yield from without_bpy("Reading", scene_of, loaded, options, projects=projects)
+    placement = _placement_of(scene)
+    objects = PlacedObjects(collection, placement.parts[0], Report(), placement)
+    for placed in objects.placed:
+        placed.given_parent = None
+    edits = node_edits(scene, placement.parts[0], objects.placed, Report())
+    moved = {edit.key for edit in edits if edit.parent is not None or edit.matrix is not None}
+    return objects.of_nodes({placed.key for placed in objects.placed} - moved)
 
 
 def _patched(
