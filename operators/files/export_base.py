@@ -20,7 +20,6 @@ from ...blender_data.exporting.object_selection import candidates_of
 from ...blender_data.file_records import FileRecord, digest_of, stored_file
 from ...blender_data.names import name_in_file
 from ...blender_data.property_groups.translation_context import CONTEXT
-from ...blender_data.reloading.agreement import Written, note_export
 from ...blender_data.steps import Steps, finish, scaled, without_bpy
 from ...io_formats.api import EncodedFile, SceneFiles, encode_part, file_names, load, split
 from ...io_formats.core.errors import ExportError, FormatError
@@ -265,6 +264,8 @@ class ExportScene(ExportDialog):
 
         Another target is an undo step: undoing a later edit must not lead back to the file of the import.
         """
+        from ...blender_data.reloading.agreement import Written, note_export
+
         objects = source.objects or candidates_of(context, source)
         clip_files = clip_files_of(context, source, values)
         has_new_target = False

@@ -12,7 +12,6 @@ from ...blender_data import file_records, import_marks
 from ...blender_data.animation.clip_sources import clip_name
 from ...blender_data.exporting import object_selection
 from ...blender_data.file_records import BACKUP, FileRecord, SessionFile, file_key
-from ...blender_data.reloading.agreement import Written, note_export
 from ...blender_data.steps import Steps, scaled, without_bpy
 from ...io_formats.api import EncodedFile, SceneFiles, load_set, scene_name
 from ...io_formats.core.errors import ExportError, FormatError, MeshferryError
@@ -104,7 +103,9 @@ class EncodedAgain:
         return [*companions, chosen]
 
     def note(self, objects: Iterable[Any], *, is_stored: bool = True) -> None:
-        """Note that the file has these objects; see :func:`note_export`."""
+        """Note that the file has these objects; see :func:`.agreement.note_export`."""
+        from ...blender_data.reloading.agreement import Written, note_export
+
         written = Written(self.record.path, self.files.parts[0], self.target.capabilities, self.values)
         note_export(objects, written, is_stored=is_stored)
 
