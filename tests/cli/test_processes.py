@@ -72,7 +72,7 @@ def test_script_says_which_library_is_missing_and_how_to_get_it(run_script, wind
     assert "Traceback" not in without_all.err
     without_blender = run_script("--", windmill, tmp_path / "a.blend", PYTHONPATH=str(hidden), HIDDEN="bpy")
     assert without_blender.status == 1
-    assert "pip install 'bpy==4.5.*'" in without_blender.err
+    assert 'pip install "bpy==4.5.*"' in without_blender.err
     assert "Traceback" not in without_blender.err
 
 
