@@ -357,6 +357,7 @@ def test_a_machine_that_cannot_draw_is_given_up(tmp_path: Path) -> None:
         assert not run.problem
     run.note(dead)
     assert "signal 6" in run.problem and "OpenGL" in run.problem
+    assert ("apt install" in run.problem) == (sys.platform == "linux")
     assert not run.wants(make_result(hash=HASH))
 
     run = PictureRun(tmp_path)
