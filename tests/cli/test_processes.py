@@ -153,6 +153,36 @@ def test_to_blend_and_back_with_the_wheel(run_script, windmill, tmp_path):
     assert failed.status == 2  # refused: there is no such folder
 
 
+@pytest.mark.slow
+@pytest.mark.needs_bpy
+def test_json_is_alone_on_standard_output(run_script, windmill, broken, tmp_path):
+    """Of each command, also if it loads Blender, whose library prints at its end on Windows."""
+    from meshferry.cli.main import COMMANDS
+
+    blend, out = tmp_path / "windmill.blend", tmp_path / "out"
+    batch = ["batch", windmill, broken, "--to", "blend"]
+    runs = [
+        (0, ["convert", windmill, blend]),
+        (0, ["convert", blend, tmp_path / "windmill.glb"]),
+        (0, ["convert", tmp_path / "windmill.glb", tmp_path / "again.timbermesh"]),
+        (1, ["convert", windmill, broken, "--to", "blend", "-o", out]),
+        (0, ["convert", windmill, "--to", "fbx", "-o", out, "--dry-run"]),
+        (1, [*batch, "-o", out, "--jobs", 2, "--report"]),
+        (0, [*batch, "-o", out, "--dry-run"]),
+        (0, ["batch", "--plan", out, "--range", "1-2"]),
+        (1, ["inspect", windmill, blend, broken, "--verify"]),
+        (1, ["check", windmill, blend, broken]),
+        (0, ["formats"]),
+        (2, ["convert", windmill]),
+    ]
+    for status, arguments in runs:
+        done = run_script("--", *arguments, "--json")
+        assert (done.status, arguments) == (status, arguments), done.err
+        assert all(isinstance(entry, dict) for entry in done.entries)
+        assert done.entries or status == 2
+    assert {arguments[0] for _, arguments in runs} == set(COMMANDS)
+
+
 @pytest.fixture
 def blender():
     """Return a function that runs a real Blender: the one around this test, or that of BLENDER_EXECUTABLE."""
