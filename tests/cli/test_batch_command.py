@@ -217,7 +217,12 @@ def test_a_planted_plan_with_other_tables_is_refused(meshferry, library, pretend
 
 
 @pytest.mark.parametrize(
-    ("folder", "said"), [("", "The folder after -o is empty"), ("a/" * 2100, "a/…: the folder cannot be used: ")]
+    ("folder", "said"),
+    [
+        ("", "The folder after -o is empty"),
+        # Wine makes folders far beyond the limit of Windows, which takes a minute
+        ("a" * 300 if sys.platform == "win32" else "a/" * 2100, "…: the folder cannot be used: "),
+    ],
 )
 @pytest.mark.parametrize("options", [(), ("--dry-run",)])
 def test_an_output_folder_that_cannot_be_is_refused(meshferry, library, tmp_path, monkeypatch, folder, said, options):

@@ -9,6 +9,7 @@ import io
 import json
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -182,12 +183,19 @@ def test_lists_are_streamed(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb") as pipe, os.fdopen(writing, "wb", buffering=0) as other:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(pipe))
-        other.write(b"lib/b.mesh\nother/b.mesh\n" + b"# filler\n" * 2000)
+        goes_on = threading.Event()
+
+        def write() -> None:  # in a thread, as it is more than a pipe of Windows holds
+            other.write(b"lib/b.mesh\nother/b.mesh\n" + b"# filler\n" * 2000)
+            goes_on.wait()
+            other.write(b"missing.mesh")
+            other.close()
+
+        threading.Thread(target=write).start()
         found = sources.find_files(SourceChoice(lists=["-"]), MESHES)
         assert next(found).place == "lib/b.mesh"
         assert next(found).place == "other/b.mesh"
-        other.write(b"missing.mesh")
-        other.close()
+        goes_on.set()
         assert [source.place for source in found] == ["missing.mesh"]
         assert not pipe.closed
 
