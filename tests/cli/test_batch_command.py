@@ -197,7 +197,7 @@ def test_a_number_out_of_range_in_the_journal_is_named(meshferry, library, prete
     run = ("batch", library, "--to", "blend", "-o", tmp_path / "out")
     meshferry(*run)
     path = tmp_path / "out" / "meshferry-batch" / "journal.jsonl"
-    path.write_text(re.sub('"seconds":0.5', f'"seconds":1{"0" * 400}', path.read_text(), count=1))
+    path.write_bytes(re.sub(b'"seconds":0.5', b'"seconds":1' + b"0" * 400, path.read_bytes(), count=1))
     result = meshferry(*run, *options)
     reason = "1 damaged line was ignored; the first is at byte {}: the number 'seconds' is out of range"
     assert result.status == 0 and result.err == f"{path}: {reason.format(len(path.read_bytes().splitlines()[0]) + 1)}\n"
@@ -220,8 +220,11 @@ def test_a_planted_plan_with_other_tables_is_refused(meshferry, library, pretend
     ("folder", "said"),
     [
         ("", "The folder after -o is empty"),
-        # Wine makes folders far beyond the limit of Windows, which takes a minute
-        ("a" * 300 if sys.platform == "win32" else "a/" * 2100, "…: the folder cannot be used: "),
+        pytest.param(
+            "a/" * 2100,
+            "a/…: the folder cannot be used: ",
+            marks=pytest.mark.skipif(sys.platform == "win32", reason="for Windows, a path that is too long is missing"),
+        ),
     ],
 )
 @pytest.mark.parametrize("options", [(), ("--dry-run",)])
