@@ -165,7 +165,7 @@ def test_json_is_alone_on_standard_output(run_script, windmill, broken, tmp_path
         (0, ["convert", tmp_path / "windmill.glb", tmp_path / "again.timbermesh"]),
         (1, ["convert", windmill, broken, "--to", "blend", "-o", out]),
         (0, ["convert", windmill, "--to", "fbx", "-o", out, "--dry-run"]),
-        (1, [*batch, "-o", out, "--jobs", 2, "--report"]),
+        (1, [*batch, "-o", out, "--jobs", 2]),
         (0, [*batch, "-o", out, "--dry-run"]),
         (0, ["batch", "--plan", out, "--range", "1-2"]),
         (1, ["inspect", windmill, blend, broken, "--verify"]),
