@@ -339,7 +339,7 @@ class WM_OT_meshferry_missed_on_save(LongWork, bpy.types.Operator):
         """Report the files."""
         yield Step("Reading", 0.0)  # so that it is modal; see ``is_again``
         allowed = file_records.exports_of_blend(bpy.data.filepath)
-        names = listed([Path(path).name for path in allowed.digests], 3, quote="")
+        names = listed([Path(path).name for path in allowed.paths()], 3, quote="")
         line = Text("Not re-exported after the last save: {}. Save again", names)
         keep_report(readable(rpt_(line)), [], is_problem=True)
         report(self, "WARNING", rpt_(line))
@@ -363,7 +363,7 @@ class WM_OT_meshferry_switch_on_save(bpy.types.Operator):
         if not is_allowed(path):
             return {"FINISHED"} if allow(self, [path]) else {"CANCELLED"}
         allowed = file_records.exports_of_blend(bpy.data.filepath)
-        allowed.digests.pop(file_key(path), None)
+        allowed.forbid(path)
         save_queue.session().declined.add(file_key(path))
         return {"FINISHED"} if _is_stored(self, allowed) else {"CANCELLED"}
 

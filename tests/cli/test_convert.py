@@ -129,7 +129,11 @@ def test_two_inputs_for_one_output_are_refused_before_anything_is_written(meshfe
         (["windmill.timbermesh", "b.timbermesh", "out.meshy"], "2 files cannot become one"),
         (["a.blend", "b.blend"], "is a .blend file already"),
         (["windmill.timbermesh", "--to", "meshy", "-o", ""], "The folder after -o is empty"),
-        (["windmill.timbermesh", "--to", "meshy", "-o", "a/" * 2100], "a/…: the folder cannot be used: "),
+        pytest.param(
+            ["windmill.timbermesh", "--to", "meshy", "-o", "a/" * 2100],
+            "a/…: the folder cannot be used: ",
+            marks=pytest.mark.skipif(sys.platform == "win32", reason="for Windows, a path that is too long is missing"),
+        ),
         (["windmill.timbermesh", "--to", "meshy", "-o", "nul\0"], "the folder cannot be used: "),
         (["windmill.timbermesh", ""], "The last path is empty"),
         (["windmill.timbermesh", "a/" * 2100 + "out.meshy"], "the folder does not exist"),

@@ -108,7 +108,9 @@ def test_inspect_escapes_texts_of_files(meshferry, tmp_path):
     assert r"Collada 1\nfake: error" in meshferry("inspect", tmp_path / "a.dae").out
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+@pytest.mark.skipif(
+    sys.platform == "win32" or not os.path.exists("/dev/full"), reason="Windows and macOS have no /dev/full"
+)
 @pytest.mark.parametrize(
     ("arguments", "unbuffered"),
     [(["--help"], ""), (["--version"], "1"), (["batch", "--help"], "1"), (["formats"], ""), (["formats"], "1")],

@@ -42,7 +42,7 @@ from ...conversions.convert_plan import ConversionJob, Outcome, is_format_name, 
 from ...conversions.settings import ConversionContext, FileNames, Settings
 from ...environment import peak_memory
 from ...inputs import file_key
-from ...output import cause, error_cause, make_streams_safe, plain
+from ...output import CLOSED_READER, cause, error_cause, make_streams_safe, plain
 from .. import output_folder, report_pictures
 from ..plan import PlannedNames
 from ..tasks import CANNOT_DRAW, DISK_FULL, PROJECTS_FOLDER, STATE_FOLDER, LoadedTask, Result, Status, TaskKind
@@ -314,10 +314,13 @@ def run() -> int:
         _serve(hello, inbox, answers)
     except KeyboardInterrupt:  # which the driver forwarded
         pass
-    except BrokenPipeError:  # the driver has ended, and the reader removes the temporary files before it exits
+    except OSError as problem:
+        if problem.errno not in CLOSED_READER:
+            raise
+        # The driver has ended, and the reader removes the temporary files before it exits.
         reader.join(_REMOVAL_LIMIT)
     # Skip the shutdown of Blender and Python, which is slow and may crash. The driver removes the temporary files.
-    os._exit(0)
+    environment.end_process(0)
 
 
 def _take_streams() -> tuple[BinaryIO, BinaryIO]:
@@ -348,7 +351,7 @@ def _read_requests(requests: BinaryIO, inbox: _Inbox) -> None:
                 inbox.get_nowait()  # the task that was sent ahead
             inbox.put(None)
     _remove_temporary_files()
-    os._exit(1)
+    environment.end_process(1)
 
 
 def _remove_temporary_files() -> None:
