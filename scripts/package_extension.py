@@ -48,7 +48,9 @@ SHIPPED = {
     "docs",
     "examples",
     "io_formats",
+    "library",
     "operators",
+    "py.typed",
     "translations",
     "wheels",
 }

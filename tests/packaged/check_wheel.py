@@ -12,12 +12,13 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("blender_data", "cli", "io_formats", "operators")
+FOLDERS = ("blender_data", "cli", "io_formats", "library", "operators")
 
 
 def main() -> None:
     """Compare the wheel with the checkout."""
-    wanted = {"meshferry/" + path.name for path in ROOT.glob("*.py")} | {"meshferry/blender_manifest.toml"}
+    wanted = {f"meshferry/{path.name}" for path in ROOT.glob("*.py")}
+    wanted |= {"meshferry/blender_manifest.toml", "meshferry/py.typed"}
     wanted.remove("meshferry/setup.py")
     for folder in FOLDERS:
         for path in (ROOT / folder).rglob("*"):
