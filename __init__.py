@@ -14,20 +14,7 @@ _HOMES = {
     "library.scene": "Clip Node Scene Skeleton",
     "library.trimesh_exchange": "from_trimesh",
 }
-"""The names that are loaded on first use, by their module."""
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .io_formats.core.errors import MeshferryError as MeshferryError, MissingLibraryError as MissingLibraryError
-    from .io_formats.core.format import FileFormat as FileFormat
-    from .io_formats.core.messages import Message as Message
-    from .library.files import Written as Written, check as check, convert as convert, formats as formats
-    from .library.files import inspect as inspect, read as read, write as write
-    from .library.mesh import Mesh as Mesh, Vertices as Vertices, Weights as Weights
-    from .library.scene import Clip as Clip, Node as Node, Scene as Scene, Skeleton as Skeleton
-    from .library.trimesh_exchange import from_trimesh as from_trimesh
-
-    __version__: str
+"""The names that are loaded on first use, by their module; ``__init__.pyi`` declares them."""
 
 
 def __getattr__(name: str) -> object:

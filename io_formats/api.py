@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .core.scene import ImportChoice, Scene
     from .projects import Projects
 
+PLACES_MODELS = "It places many models; convert it to .blend, .glb or another of Blender's own formats"
 MOST_ERRORS = 5
 """Maximum number of broken rules that the text of an error lists."""
 
@@ -92,7 +93,7 @@ def load(path: str | Path, *, data: bytes | None = None, inflated_limit: int | N
 
 def _read_by_path(path: Path) -> Format | None:
     """Return the format of a file if its extension is that of a format that ``reads_paths``, and it is of such one."""
-    found = format_of(path) if path.name.lower().endswith(registry.LARGE_EXTENSIONS) else None
+    found = format_of(path) if path.name.lower().endswith(registry.large_extensions()) else None
     return found if found is not None and found.reads_paths else None
 
 
@@ -282,6 +283,12 @@ def split(scene: Scene, target: Format, options: GivenOptions = None) -> SceneFi
     from .passes.flatten import fit  # slow to import
 
     can = target.capabilities
+    if scene.placement is not None and not can.placement:
+        raise ExportError(PLACES_MODELS)
+    if scene.placement is not None and any(model.is_tree for model in scene.placement.models):
+        from .passes.placements import shown_placement, with_single_meshes  # slow to import
+
+        scene.placement = with_single_meshes(shown_placement(scene.placement, scene.report), scene.report)
     if not can.meshes:
         scene.nodes = []  # when converting to an animation format, the mesh is not reported as lost
     lost = losses(scene, can)

@@ -63,7 +63,7 @@ def read(source: Source, *, name: str = "", strict: bool = False, **options: Any
     api.leave_out_textures(scene, reach)
     scene.name = name or scene.name
     api.require_lossless(scene.warnings, strict=strict)
-    return Scene._of(scene)
+    return Scene(_core=scene)
 
 
 def write(

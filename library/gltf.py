@@ -58,7 +58,7 @@ class _Writer:
 
     def encode(self) -> bytes:
         """Return the file."""
-        scene, worlds = self.scene, [node.world_matrix for node in Scene._of(self.scene).nodes]
+        scene, worlds = self.scene, [node.world_matrix for node in Scene(_core=self.scene).nodes]
         first = len(scene.nodes) + 1
         joints: list[range] = []  # the nodes of each skeleton's joints; node 0 is the root
         for skeleton in scene.skeletons:

@@ -148,9 +148,12 @@ class Mesh:
 
     @materials.setter
     def materials(self, materials: Sequence[str]) -> None:
-        if len(materials) != len(self._core.materials):
-            self._core.surfaces = []
-        self._core.materials = [*materials]
+        own = self._core
+        changes = zip(own.surfaces, own.materials, materials, strict=False)
+        # Some formats store names of surfaces, which materials of new scenes get.
+        surfaces = [replace(one, name=new) if one.name == old else one for one, old, new in changes]
+        own.surfaces = surfaces if len(materials) == len(own.materials) else []
+        own.materials = [*materials]
         if self._core.triangle_count and int(self._core.material_index.max()) >= max(len(materials), 1):
             raise MeshferryError("There are {} materials, and triangles have others", len(materials))
 

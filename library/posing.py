@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ..io_formats.core.scene import Clip, Joint, Node, Scene, Skeleton, TransformTrack
+from ..io_formats.core.scene import Clip, Node, Scene, Skeleton, TransformTrack
 from ..io_formats.geometry import hierarchy
 from ..io_formats.geometry.transforms import matrix_of_transform, rotation_matrices
 from ..io_formats.passes.clips import DEFAULT_RATE, sample_clip
@@ -71,29 +71,10 @@ def _at(scene: Scene, clip: Clip, time: float) -> tuple[Clip, float]:
 
 
 def _joints(skeleton: Skeleton, tracks: Sequence[TransformTrack], frame: float) -> Matrix:
-    joints, parents = skeleton.joints, [joint.parent for joint in skeleton.joints]
-    local = local_matrices(joints)
-    scales = np.array([joint.scale for joint in joints]).reshape(-1, 3)
+    local = local_matrices(skeleton.joints)
     for track in tracks:
         local[track.target] = _matrix(track, frame)
-        scales[track.target] = _between(track.scale, frame)
-    if skeleton.inherits_scale:
-        return hierarchy.world_matrices(local, parents)
-    return _without_inherited_scale(local, scales, joints)
-
-
-def _without_inherited_scale(local: Matrix, scales: Matrix, joints: Sequence[Joint]) -> Matrix:
-    """Return world matrices of joints; the scale of a joint moves its children, but does not scale them."""
-    parents = [joint.parent for joint in joints]
-    world, turned = local.copy(), local.copy()
-    for number in hierarchy.parents_first(parents):
-        turned[number, :3, :3] = local[number, :3, :3] / np.where(scales[number] != 0, scales[number], 1.0)
-        if (up := parents[number]) >= 0:
-            place = world[up] @ local[number, :, 3]
-            turned[number] = turned[up] @ turned[number]
-            world[number, :3, :3] = turned[number, :3, :3] * scales[number]
-            world[number, :, 3] = turned[number, :, 3] = place
-    return world
+    return hierarchy.world_matrices(local, [joint.parent for joint in skeleton.joints])
 
 
 def _worlds(nodes: Sequence[Node], tracks: Sequence[TransformTrack], frame: float) -> Matrix:

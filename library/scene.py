@@ -27,35 +27,10 @@ Matrix = npt.NDArray[np.float64]
 
 
 class Skeleton:
-    """Joints in the order of their indices, which ``Mesh.weights`` uses; parents may come after their children.
+    """Joints in the order of their indices, which ``Mesh.weights`` uses; parents may come after their children."""
 
-    Parameters
-    ----------
-    names:
-        A name for each of J joints.
-    parents:
-        (J,) index of each joint's parent, or -1.
-    rest:
-        (J, 4, 4) world matrices of the joints at rest, in metres.
-    """
-
-    def __init__(self, name: str, names: Sequence[str], parents: npt.ArrayLike, rest: npt.ArrayLike) -> None:
-        above = given_array("parents", parents, np.int32, (len(names),))
-        world = given_array("rest", rest, np.float64, (len(names), 4, 4))
-        if len(above) and not -1 <= int(above.min()) <= int(above.max()) < len(above):
-            raise MeshferryError("A parent of a joint of '{}' does not exist", name)
-        if hierarchy.own_ancestor(above.tolist()) >= 0:
-            raise MeshferryError("A joint of '{}' is its own ancestor", name)
-        local = [np.linalg.inv(world[up]) @ own if up >= 0 else own for own, up in zip(world, above, strict=True)]
-        places = [decompose_matrix(matrix)[0] for matrix in local]
-        joints = [core.Joint(*joint) for joint in zip(names, above.tolist(), *zip(*places, strict=True), strict=True)]
-        self._core = core.Skeleton(name, joints)
-
-    @classmethod
-    def _of(cls, skeleton: core.Skeleton) -> Skeleton:
-        made = cls.__new__(cls)
-        made._core = skeleton
-        return made
+    def __init__(self, skeleton: core.Skeleton) -> None:
+        self._core = skeleton
 
     @property
     def name(self) -> str:
@@ -195,24 +170,14 @@ class Scene:
         Name of the scene, which some formats store.
     """
 
-    def __init__(self, name: str = "scene") -> None:
-        self._core = core.Scene(name)
-        self._fill()
-
-    @classmethod
-    def _of(cls, scene: core.Scene) -> Scene:
-        made = cls.__new__(cls)
-        made._core = scene
-        made._fill()
-        return made
-
-    def _fill(self) -> None:
+    def __init__(self, name: str = "scene", *, _core: core.Scene | None = None) -> None:
+        self._core = core.Scene(name) if _core is None else _core
         self._meshes: dict[int, Mesh] = {}
         self._models: Sequence[PlacedModel] = ()
         self._uses: dict[ModelUse, Mesh | None] = {}
         self.nodes: list[Node] = [Node(self, node) for node in self._core.nodes]
         """All nodes, in the order of the file."""
-        self.skeletons: list[Skeleton] = [Skeleton._of(skeleton) for skeleton in self._core.skeletons]
+        self.skeletons: list[Skeleton] = [Skeleton(skeleton) for skeleton in self._core.skeletons]
         """All skeletons."""
         if self._core.placement is not None:
             from .placed import placed_nodes  # few formats place models
@@ -262,16 +227,6 @@ class Scene:
         """Yield all nodes, parents before their children."""
         for index in hierarchy.parents_first([node._core.parent for node in self.nodes]):
             yield self.nodes[index]
-
-    def bounds(self) -> npt.NDArray[np.float64]:
-        """Return the smallest and the largest coordinates of all meshes at rest, (2, 3); NaN without points."""
-        found = [np.full((2, 3), np.nan)]
-        for node in self.nodes:
-            if node.mesh is not None and len(node.mesh.points):
-                points = transformed(node.mesh.points, node.world_matrix)
-                found.append(np.array((points.min(axis=0), points.max(axis=0))))
-        corners = np.array(found[1:] or found)
-        return np.array((corners[:, 0].min(axis=0), corners[:, 1].max(axis=0)))
 
     def add(
         self,
@@ -324,7 +279,13 @@ class Scene:
         own.materials += [material for material in added.materials if material.name not in known]
         own.warnings += added.warnings
         self.nodes += [Node(self, node) for node in added.nodes]
-        self.skeletons += [Skeleton._of(skeleton) for skeleton in added.skeletons]
+        self.skeletons += [Skeleton(skeleton) for skeleton in added.skeletons]
+
+    def add_clips(self, other: Scene) -> list[Message]:
+        """Add the animations of another scene for bones of the same names; return what they lose."""
+        from ..io_formats.passes.clips import adopt_clips
+
+        return adopt_clips(self._core, other._core)
 
     def scale(self, factor: float) -> None:
         """Multiply all lengths: points, places of nodes and joints, bindings, and movement."""

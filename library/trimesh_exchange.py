@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ..io_formats.core import scene as core
+from ..io_formats.core.capabilities import Capabilities, losses
 from ..io_formats.core.errors import MissingLibraryError
-from ..io_formats.core.messages import Message, Report, counted
+from ..io_formats.core.messages import Message
 from ..io_formats.encodings.quantization import color_bytes
 from .mesh import Mesh
 
@@ -16,7 +18,7 @@ from .mesh import Mesh
 def to_trimesh(mesh: Mesh) -> tuple[Any, list[Message]]:
     """Return a ``trimesh.Trimesh`` and the losses; see :meth:`Mesh.to_trimesh`."""
     trimesh = _trimesh()
-    found, report = mesh.vertices(), Report()
+    found = mesh.vertices()
     visual = None
     if found.uvs:
         visual = trimesh.visual.TextureVisuals(uv=found.uvs[0])
@@ -25,20 +27,8 @@ def to_trimesh(mesh: Mesh) -> tuple[Any, list[Message]]:
     made = trimesh.Trimesh(
         found.points, found.triangles, vertex_normals=found.normals, visual=visual, process=False, validate=False
     )
-    _report_losses(mesh, report, has_colors=bool(found.colors) and not found.uvs)
-    return made, report.messages
-
-
-def _report_losses(mesh: Mesh, report: Report, *, has_colors: bool) -> None:
-    for code, lost, noun in (
-        ("uv-maps-left-out", len(mesh.uvs) - 1, "UV layer"),
-        ("colors-left-out", len(mesh.colors) - has_colors, "colour layer"),
-        ("shape-keys-left-out", len(mesh.shape_keys), "shape key"),
-        ("materials-left-out", len([name for name in mesh.materials if name]), "material"),
-        ("weights-left-out", int(mesh.weights is not None), "set of weights"),
-    ):
-        if lost > 0:
-            report.loss(code, "{} not carried over", counted(lost, noun), item=mesh.name)
+    can = Capabilities(uv_layers=1, color_layers=0 if found.uvs else 1, normals=True)
+    return made, losses(core.Scene("", [core.Node(mesh.name or "mesh", mesh=mesh._core)]), can)
 
 
 def from_trimesh(mesh: Any, *, materials: str = "") -> Mesh:

@@ -41,6 +41,7 @@ SHIPPED = {
     "LICENSE",
     "README.md",
     "__init__.py",
+    "__init__.pyi",
     "__main__.py",
     "blender_data",
     "blender_manifest.toml",

@@ -25,7 +25,7 @@ from ...io_formats.disk.atomic_write import make_folder, real_place
 from ...io_formats.disk.file_names import file_name
 from ...io_formats.passes.clips import adopt_clips
 from ...io_formats.passes.flatten import fit
-from ...io_formats.passes.placements import expand_references, shown_placement, with_single_meshes
+from ...io_formats.passes.placements import expand_references, shown_placement
 from ...io_formats.registry import FORMATS, by_name, labels_of, of_same_family
 from .. import inputs, interruption
 from . import blender_exchange
@@ -38,8 +38,6 @@ from .settings import ConversionContext
 if TYPE_CHECKING:
     from ...io_formats.core.scene import Scene
 
-
-PLACES_MODELS = "It places many models; convert it to .blend, .glb or another of Blender's own formats"
 _Export = Callable[[BlendPart, Outcome, ConversionJob], Iterator[Outcome]]
 """Writes a part of the open file; yields an outcome for each file."""
 
@@ -97,10 +95,6 @@ class Conversion:
         outcome = Outcome(job.sources[0], job.target)
         with outcome.attempt():
             scene = self._read(outcome, job, job.content)
-            if scene.placement is not None and not target.capabilities.placement:
-                raise ExportError(PLACES_MODELS)
-            if scene.placement is not None and any(model.is_tree for model in scene.placement.models):
-                scene.placement = with_single_meshes(shown_placement(scene.placement, scene.report), scene.report)
         if outcome.problem is not None:
             yield outcome
             return

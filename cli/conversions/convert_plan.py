@@ -21,7 +21,7 @@ from .. import inputs
 from ..inputs import Warn
 from ..output import shortened
 from . import blender_formats
-from .blender_formats import ALL_FORMATS, BLEND_FILE, AnyFormat
+from .blender_formats import BLEND_FILE, AnyFormat, all_formats
 from .settings import Settings
 
 
@@ -58,7 +58,7 @@ class ConversionJob:
         They also read the source files of missing models that files with placements refer to.
         """
         extensions = set(map(registry.extension_of, self.sources))
-        imported = (known for known in ALL_FORMATS if known.capabilities.placement or known.needs_blender)
+        imported = (known for known in all_formats() if known.capabilities.placement or known.needs_blender)
         return any(not extensions.isdisjoint(known.extensions) for known in imported if known is not BLEND_FILE)
 
     def file_set(self, source: Path) -> FileSet:

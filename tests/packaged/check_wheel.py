@@ -17,8 +17,8 @@ FOLDERS = ("blender_data", "cli", "io_formats", "library", "operators")
 
 def main() -> None:
     """Compare the wheel with the checkout."""
-    wanted = {f"meshferry/{path.name}" for path in ROOT.glob("*.py")}
-    wanted |= {"meshferry/blender_manifest.toml", "meshferry/py.typed"}
+    wanted = {f"meshferry/{path.name}" for path in ROOT.glob("*.py*") if path.name != "pyproject.toml"}
+    wanted.add("meshferry/blender_manifest.toml")
     wanted.remove("meshferry/setup.py")
     for folder in FOLDERS:
         for path in (ROOT / folder).rglob("*"):
