@@ -34,6 +34,7 @@ GUIDES = (
     "users/reload",
     "users/conversion",
     "users/batch",
+    "users/library",
 )
 """Paths of the guides below ``docs`` in the order of the navigation, here and on the documentation site."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import runpy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -240,7 +241,7 @@ def test_sources_are_paths_bytes_files_and_sets(tmp_path: Path) -> None:
         ),
         (lambda _: meshferry.convert("no.mesh", "a.timbermesh"), "no.mesh: The file cannot be read"),
         (lambda _: meshferry.convert("no.mesh", "a.xyz"), "'.xyz'"),
-        (lambda _: meshferry.convert("no.mesh", "a.mesh", compresion="fast"), "no option 'compresion' of conversions"),
+        (lambda _: meshferry.convert("no.mesh", "a.mesh", compressio="fast"), "no option 'compressio' of conversions"),
     ],
 )
 def test_mistakes_are_explained_in_one_line(
@@ -260,6 +261,13 @@ def test_losses_are_returned(tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
     before = meshferry.convert(EXAMPLES / "windmill.timbermesh", tmp_path / "b.mesh", mesh_files="joined")
     assert {message.code for message in before.messages} == codes
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_script_of_a_user_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    script = runpy.run_path(str(Path(__file__).with_name("user_script.py")))
+    script["main"](EXAMPLES / "lamp.mesh", EXAMPLES / "lamp_nod.anim", tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["lamp.glb", "roof.mesh", "roof.timbermesh"]
+    assert "['parent-lost']" in capsys.readouterr().out
 
 
 def test_files_are_checked_and_inspected() -> None:
