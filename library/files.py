@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -215,6 +214,8 @@ def option_of(keyword: str, options: Mapping[str, Option], subject: str) -> Opti
     ends = [option for own, option in options.items() if own.endswith(f"_{keyword}")]
     if keyword in options or len(ends) == 1:
         return options.get(keyword) or ends[0]
-    near = difflib.get_close_matches(keyword, options, 3) or [option.keyword for option in ends] or sorted(options)
+    from difflib import get_close_matches
+
+    near = get_close_matches(keyword, options, 3) or [option.keyword for option in ends] or sorted(options)
     known = Text("known are {}", ", ".join(near)) if near else Text("it has none")
     raise MeshferryError("There is no option '{}' of {}; {}", keyword, subject, known)

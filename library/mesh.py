@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from ..io_formats.core import scene as core
 from ..io_formats.core.errors import MeshferryError
-from ..io_formats.geometry.vertices import split_mesh
 
 if TYPE_CHECKING:
     from ..io_formats.core.messages import Message
@@ -191,6 +190,8 @@ class Mesh:
 
     def vertices(self) -> Vertices:
         """Return the mesh with points split where normals, UVs or colours differ."""
+        from ..io_formats.geometry.vertices import split_mesh
+
         mesh, found = split_mesh(replace(self._core, tangent=None, custom=[]), core.NORMAL_TOLERANCE)
         whole = Mesh._of(mesh)
         point = self._core.corner_point[found.vertex_corner]

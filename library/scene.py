@@ -14,14 +14,13 @@ import numpy.typing as npt
 
 from ..io_formats.core import scene as core
 from ..io_formats.core.errors import MeshferryError
-from ..io_formats.core.placement import ModelUse
 from ..io_formats.geometry import hierarchy
 from ..io_formats.geometry.transforms import decompose_matrix, matrix_of_transform
 from .mesh import Mesh, given_array
 
 if TYPE_CHECKING:
     from ..io_formats.core.messages import Message
-    from ..io_formats.core.placement import Content, PlacedModel, PlacedNode
+    from ..io_formats.core.placement import Content, ModelUse, PlacedModel, PlacedNode
 
 Matrix = npt.NDArray[np.float64]
 
@@ -344,6 +343,8 @@ class Scene:
 
     def _placed_mesh(self, use: Content | None) -> Mesh | None:
         """Return the mesh of a node of a placement, which is read on first use."""
+        from ..io_formats.core.placement import ModelUse
+
         if not isinstance(use, ModelUse):
             return None
         if use not in self._uses:

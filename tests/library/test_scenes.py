@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import json
 import runpy
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -267,7 +270,42 @@ def test_a_script_of_a_user_runs(tmp_path: Path, capsys: pytest.CaptureFixture[s
     script = runpy.run_path(str(Path(__file__).with_name("user_script.py")))
     script["main"](EXAMPLES / "lamp.mesh", EXAMPLES / "lamp_nod.anim", tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["lamp.glb", "roof.mesh", "roof.timbermesh"]
-    assert "['parent-lost']" in capsys.readouterr().out
+    assert "['parent-relation-not-carried-over', 'no-uv-map']" in capsys.readouterr().out
+
+
+AS_EXTENSION = """
+import importlib.util, json, sys, types
+for blocked in ("bpy", "meshferry"):
+    sys.modules[blocked] = None
+name = "bl_ext.somewhere.meshferry"
+for parent in ("bl_ext", "bl_ext.somewhere"):
+    sys.modules[parent] = types.ModuleType(parent)
+    sys.modules[parent].__path__ = []
+root = sys.argv[1]
+spec = importlib.util.spec_from_file_location(name, root + "/__init__.py", submodule_search_locations=[root])
+package = sys.modules[name] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(package)
+before = sorted(module for module in sys.modules if module.startswith(name) or module == "numpy")
+scene = package.read(sys.argv[1] + "/examples/lamp.mesh")
+package.write(scene, sys.argv[2] + "/a.mesh")
+package.convert(sys.argv[2] + "/a.mesh", sys.argv[2] + "/b.data")
+names = [found for found in dir(package) if found in ("read", "Mesh")]
+print(json.dumps([before, type(scene).__module__, package.__version__, names]))
+"""
+
+
+@pytest.mark.needs_workers
+def test_the_extension_has_the_library_under_its_own_name(tmp_path: Path) -> None:
+    """Names are loaded on first use: importing the package loads no module of it, and not NumPy."""
+    command = [sys.executable, "-c", AS_EXTENSION, str(ROOT), str(tmp_path)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    before, module, version, names = json.loads(done.stdout)
+    assert before == ["bl_ext.somewhere.meshferry"] and module == "bl_ext.somewhere.meshferry.library.scene"
+    assert version == meshferry.__version__ and names == ["Mesh", "read"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.mesh", "b.data"]
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = meshferry.nothing  # type: ignore[attr-defined]
 
 
 def test_files_are_checked_and_inspected() -> None:
