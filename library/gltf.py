@@ -5,13 +5,15 @@ A root node turns the scene, whose Z axis is up, so that Y is up.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ..cli.conversions.blender_formats import GLB
 from ..io_formats.core import scene as core
-from ..io_formats.core.capabilities import ANY_NUMBER, Capabilities, losses
+from ..io_formats.core.capabilities import losses
 from ..io_formats.core.glb_materials import encode_glb
 from ..io_formats.core.messages import Message
 from ..io_formats.encodings.quantization import from_unorm, srgb_to_linear
@@ -22,18 +24,7 @@ from .mesh import Mesh, Vertices, Weights
 from .posing import bindings
 from .scene import Scene
 
-_HELD = Capabilities(
-    uv_layers=ANY_NUMBER,
-    color_layers=ANY_NUMBER,
-    normals=True,
-    materials=True,
-    node_hierarchy=True,
-    shape_keys=True,
-    skeletons=True,
-    influences=ANY_NUMBER,
-    node_clips=True,
-    joint_clips=True,
-)
+_HELD = replace(GLB.capabilities, vertex_clips=False)
 _COMPONENTS = {"uint16": 5123, "uint32": 5125, "float32": 5126}
 _Z_UP = [-(0.5**0.5), 0.0, 0.0, 0.5**0.5]
 

@@ -127,3 +127,24 @@ def test_placed_models_stand_where_an_import_puts_them(name: str, samples: Path,
 def corners(node: meshferry.Node) -> Any:
     matrix = node.world_matrix
     return node.mesh.points @ matrix[:3, :3].T + matrix[:3, 3]
+
+
+def test_gltf_looks_the_same_in_blender(tmp_path: Path, clean_blender: Any) -> None:
+    """Blender's own importer shows the posed points, and the shape key."""
+    bpy = clean_blender
+    scene = meshferry.read(EXAMPLES / "lamp.mesh")
+    scene.add_clips(meshferry.read(EXAMPLES / "lamp_nod.anim"))
+    path = tmp_path / "lamp.glb"
+    path.write_bytes(scene.to_gltf()[0])
+    bpy.context.scene.render.fps = 30
+    assert bpy.ops.import_scene.gltf(filepath=str(path)) == {"FINISHED"}
+    (lamp,) = (obj for obj in bpy.data.objects if obj.type == "MESH" and obj.data.shape_keys)
+    assert [key.name for key in lamp.data.shape_keys.key_blocks] == ["Basis", "wide"]
+    point = scene.meshes[0].vertices().point
+    for frame in (0, 13, 40):
+        bpy.context.scene.frame_set(frame)
+        (points,) = scene.posed(scene.clips[0], frame / 30).values()
+        found = shown(bpy, lamp)
+        assert len(found) == len(point)
+        for axis in range(3):
+            assert np.abs(np.sort(found[:, axis]) - np.sort(points[point][:, axis])).max() < 1e-3, frame
