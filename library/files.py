@@ -56,10 +56,9 @@ def read(source: Source, *, name: str = "", strict: bool = False, **options: Any
     given = _values(_reading(registry.FORMATS), options, "any format")
     loaded = _loaded(source, name, given)
     _values(_reading([loaded.format]), options, loaded.format.label)
-    reach = Reach.of(loaded.path)
     projects = Projects(is_fixed=True, reach_of=Reach.of) if loaded.format.capabilities.placement else None
     scene = api.scene_of(loaded, given, projects=projects)
-    api.leave_out_textures(scene, reach)
+    api.leave_out_textures(scene, Reach.of(loaded.path))
     scene.name = name or scene.name
     api.require_lossless(scene.warnings, strict=strict)
     return Scene(_core=scene)

@@ -105,7 +105,6 @@ class Mesh:
     @points.setter
     def points(self, points: npt.ArrayLike) -> None:
         self._core.points = given_array("points", points, np.float32, self._core.points.shape)
-        self._core.surfaces = [surface.without_domains() for surface in self._core.surfaces]
 
     @property
     def triangles(self) -> Ints:

@@ -20,7 +20,6 @@ def scale(scene: Scene, factor: float) -> None:
     for mesh in {id(node.mesh): node.mesh for node in scene.nodes if node.mesh is not None}.values():
         mesh.points = _times(mesh.points, factor)
         mesh.shape_keys = [replace(key, points=_times(key.points, factor)) for key in mesh.shape_keys]
-        mesh.surfaces = [surface.without_domains() for surface in mesh.surfaces]
     for skin in {id(node.skin): node.skin for node in scene.nodes if node.skin is not None}.values():
         skin.inverse_bind, skin.bind_shape = _moved(skin.inverse_bind, factor), _moved(skin.bind_shape, factor)
         skin.alt_inverse_bind = _moved(skin.alt_inverse_bind, factor)

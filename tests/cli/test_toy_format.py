@@ -31,6 +31,8 @@ if "toy" not in [family.name for family in registry.FAMILIES]:
     assert main(["batch", "in.toy", "--to", "blend", "-o", "done"]) == 0
     meshferry.unregister()
     meshferry.register()
+    format_operators._look_for_offers(None, bpy.context)
+    assert not bpy.app.timers.is_registered(format_operators.add_offered)
 bpy.ops.wm.read_factory_settings(use_empty=True)
 bpy.ops.import_scene.toy(filepath="in.toy", toy_scale=2.0)
 size = list(bpy.context.object.dimensions)
@@ -107,6 +109,19 @@ def test_the_command_line_converts_and_batches_an_external_format(
         assert done.status == 0, (number, done.out, done.err)
     assert struct.unpack_from("<HH", (toy / "out.data").read_bytes())[1] == 4
     assert (toy / "done" / "in.blend").is_file()
+
+
+def test_an_offer_is_asked_once() -> None:
+    from meshferry.io_formats import registry
+
+    asked: list[str] = []
+    try:
+        offers = [("mine", lambda package: asked.append(package.__name__))]
+        with pytest.warns(UserWarning, match="The formats of 'mine' are ignored: ") as found:
+            assert registry.add(offers) == registry.add(offers) == []
+        assert asked == ["meshferry"] and len(found) == 1
+    finally:
+        registry.asked.discard("mine")
 
 
 def test_each_broken_offer_is_one_warning(run_python: Any, tmp_path: Path) -> None:

@@ -99,6 +99,15 @@ def test_changes_are_written_and_hints_of_the_file_do_not_undo_them(tmp_path: Pa
         assert all(material.startswith("new ") for material in mesh.materials) or name in ("vase.data", "tunic.llmesh")
 
 
+def test_smaller_points_have_their_own_precision(tmp_path: Path) -> None:
+    """The file states a range that is divided into steps; that of the old points would be too coarse."""
+    scene = example("vase.data")
+    scene.meshes[0].points = scene.meshes[0].points * 0.001
+    found = meshferry.read(meshferry.write(scene, tmp_path / "vase.data").files[0]).meshes[0]
+    ours, theirs = (np.unique(mesh.points.round(9), axis=0) for mesh in (scene.meshes[0], found))
+    assert len(ours) == len(theirs) and np.abs(np.sort(ours, axis=0) - np.sort(theirs, axis=0)).max() < 1e-8
+
+
 def test_nodes_have_parents_and_matrices() -> None:
     scene = meshferry.Scene()
     turned = np.array(((0, -2, 0, 1), (2, 0, 0, 2), (0, 0, -2, 3), (0, 0, 0, 1.0)))

@@ -140,7 +140,11 @@ def test_gltf_looks_the_same_in_blender(tmp_path: Path, clean_blender: Any) -> N
     assert bpy.ops.import_scene.gltf(filepath=str(path)) == {"FINISHED"}
     (lamp,) = (obj for obj in bpy.data.objects if obj.type == "MESH" and obj.data.shape_keys)
     assert [key.name for key in lamp.data.shape_keys.key_blocks] == ["Basis", "wide"]
-    point = scene.meshes[0].vertices().point
+    vertices = scene.meshes[0].vertices()
+    point, uvs = vertices.point, np.empty(len(lamp.data.loops) * 2, np.float32)
+    lamp.data.uv_layers[0].uv.foreach_get("vector", uvs)
+    corners = vertices.uvs[0][vertices.triangles.ravel()]
+    assert np.allclose(np.sort(uvs.reshape(-1, 2), axis=0), np.sort(corners, axis=0))
     for frame in (0, 13, 40):
         bpy.context.scene.frame_set(frame)
         (points,) = scene.posed(scene.clips[0], frame / 30).values()
