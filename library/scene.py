@@ -16,7 +16,7 @@ from ..io_formats.core import scene as core
 from ..io_formats.core.errors import MeshferryError
 from ..io_formats.geometry import hierarchy
 from ..io_formats.geometry.transforms import decompose_matrix, matrix_of_transform
-from .mesh import Mesh, given_array
+from .mesh import Mesh, given_array, read_only
 
 if TYPE_CHECKING:
     from ..io_formats.core.messages import Message
@@ -109,7 +109,7 @@ class Node:
     def matrix(self) -> Matrix:
         """Matrix relative to the parent. One with shear cannot be assigned."""
         if self._placed is not None:
-            return self._placed.matrix
+            return read_only(self._placed.matrix)
         return matrix_of_transform(self._core.translation, self._core.rotation, self._core.scale)
 
     @matrix.setter
