@@ -29,13 +29,12 @@ from .core.messages import (
 )
 from .core.options import MESH_FILES, GivenOptions
 from .disk.file_names import distinct_file_names, file_name
-from .disk.file_sets import companions_of, write_outputs
-from .disk.reach import Reach, is_picture, report_no_pictures
 from .disk.special_files import read_bytes, special_kind
 from .partner_files import FileSet, file_set, levels_by_triangles
 
 if TYPE_CHECKING:
     from .core.scene import ImportChoice, Scene
+    from .disk.reach import Reach
     from .projects import Projects
 
 PLACES_MODELS = "It places many models; convert it to .blend, .glb or another of Blender's own formats"
@@ -415,6 +414,8 @@ def write_files(
     ExportError
         The scene would become several files, breaks a rule of the format, or cannot be written.
     """
+    from .disk.file_sets import companions_of, write_outputs  # slow to import, and readers do not need it
+
     files = split(scene, target, options)
     if len(files.parts) > 1:
         names = listed([part.name for part in files.parts])
@@ -456,6 +457,8 @@ def findings_of(
 
 def leave_out_textures(scene: Scene, reach: Reach) -> None:
     """Remove textures that a scene would bring in from beyond reach, and those that are not pictures."""
+    from .disk.reach import is_picture, report_no_pictures  # as above
+
     outside: list[str] = []
     no_pictures: list[str] = []
     for material in scene.materials:

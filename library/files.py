@@ -6,17 +6,18 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 from ..io_formats import api, registry
 from ..io_formats.core.errors import FormatError, MeshferryError
 from ..io_formats.core.format import Format
 from ..io_formats.core.messages import Message, Text, listed
 from ..io_formats.core.options import Option
-from ..io_formats.disk.reach import Reach
 from ..io_formats.partner_files import file_sets
-from ..io_formats.projects import Projects
 from .scene import Scene
+
+if TYPE_CHECKING:
+    from ..io_formats.projects import Projects
 
 Source: TypeAlias = "str | os.PathLike[str] | bytes | BinaryIO | Sequence[str | os.PathLike[str]]"
 """A path, the content of a file, an open binary file, or the paths of a set of files: levels of detail, physics."""
@@ -56,9 +57,12 @@ def read(source: Source, *, name: str = "", strict: bool = False, **options: Any
     given = _values(_reading(registry.FORMATS), options, "any format")
     loaded = _loaded(source, name, given)
     _values(_reading([loaded.format]), options, loaded.format.label)
-    projects = Projects(is_fixed=True, reach_of=Reach.of) if loaded.format.capabilities.placement else None
+    projects = _projects() if loaded.format.capabilities.placement else None
     scene = api.scene_of(loaded, given, projects=projects)
-    api.leave_out_textures(scene, Reach.of(loaded.path))
+    if any(material.texture is not None for material in scene.materials):
+        from ..io_formats.disk.reach import Reach  # slow to import, and few files have textures
+
+        api.leave_out_textures(scene, Reach.of(loaded.path))
     scene.name = name or scene.name
     api.require_lossless(scene.warnings, strict=strict)
     return Scene(_core=scene)
@@ -135,7 +139,7 @@ def check(source: Source, *, name: str = "", **options: Any) -> list[Message]:
     """
     given = _values([option for known in registry.FORMATS for option in known.options()], options, "any format")
     loaded = _loaded(source, name, given)
-    projects, reading = Projects(is_fixed=True, reach_of=Reach.of), loaded.format.import_options.among(given)
+    projects, reading = _projects(), loaded.format.import_options.among(given)
     missing = loaded.format.missing(loaded.document, loaded.path, projects, reading)
     return api.findings_of(loaded, given, [*loaded.messages, *missing], projects)
 
@@ -156,6 +160,14 @@ def formats() -> dict[str, Format]:
     Their ``import_options`` and ``export_options`` have a ``table()`` of the options of :func:`read` and :func:`write`.
     """
     return {known.name: known for known in registry.FORMATS}
+
+
+def _projects() -> Projects:
+    """Return the projects for one file, none of which is open."""
+    from ..io_formats.disk.reach import Reach
+    from ..io_formats.projects import Projects
+
+    return Projects(is_fixed=True, reach_of=Reach.of)
 
 
 def _loaded(source: Source, name: str, options: Mapping[str, Any]) -> api.LoadedFile:
