@@ -41,7 +41,7 @@ test: setup ## Run all but the slow tests on .venv; PYTEST_ARGS=… adds options
 test-all: setup ## Run all tests on .venv
 	@timeout --signal=INT --kill-after=60 3600 $(PYTHON) -m pytest $(PROCESSES) $(PYTEST_ARGS)
 
-package: setup ## Build and validate the extension packages into build/packages
+package: setup ## Build and validate the extension packages, wheel and sdist into build/packages
 	@$(PYTHON) scripts/package_extension.py
 
 package-test: package ## Install the built package in both LTS versions of Blender and use it

@@ -27,6 +27,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from ....blender_data.addon_formats import offered_families
 from ....io_formats.core.errors import FormatError, MeshferryError, refusal
 from ....io_formats.core.messages import distinct
 from ....io_formats.disk.atomic_write import remove_folder
@@ -378,6 +379,7 @@ def _serve(hello: dict[str, Any], inbox: _Inbox, answers: BinaryIO) -> None:
     with BlendSession(show_chatter=True, threads=hello["threads"], number=hello["number"]) as session:
         if (request := inbox.get()) is None:
             return
+        offered_families.load(request[0]["addons"])
         setup = Setup(**request[0] | {"settings": Settings(**request[0]["settings"])})
         try:
             converter = Converter(setup, session) if setup.output else JobConverter(setup, session, ask)
