@@ -44,7 +44,7 @@ def convert(
     sources = [source] if isinstance(source, str | os.PathLike) else source
     flags = {flag.replace("-", "_"): (flag, option) for _, option, flag in flags_of(option_tables())}
     settings = Settings(options=values_of(flags, options, "conversions"), strict=strict)
-    plan = plan_conversions([*map(os.fspath, sources), os.fspath(path)], None, None, settings)
+    plan = plan_conversions([os.fspath(each) for each in (*sources, path)], None, None, settings)
     for problem in plan.problems:
         raise problem
     job, bpy = plan.jobs[0], sys.modules.get("bpy")

@@ -152,7 +152,7 @@ def _loaded(source: Source, name: str, options: Mapping[str, Any]) -> api.Loaded
         if not isinstance(data, bytes):
             raise MeshferryError("The file object does not give bytes; open it in binary mode")
         return api.load(name or str(getattr(source, "name", "file object")), data=data)
-    sets = file_sets([Path(path) for path in source], options)
+    sets = file_sets([Path(os.fspath(path)) for path in source if not isinstance(path, int)], options)
     if len(sets) != 1:
         names = listed([one.path.name for one in sets])
         raise FormatError("{} files do not belong together ({}); read one after the other", len(sets), names)
@@ -175,9 +175,7 @@ def _values(options: Iterable[Option], given: Mapping[str, Any], subject: str = 
     return values_of({option.keyword: (option.name, option) for option in options}, given, subject)
 
 
-def values_of(
-    options: Mapping[str, tuple[str, Option]], given: Mapping[str, Any], subject: str
-) -> dict[str, Value]:
+def values_of(options: Mapping[str, tuple[str, Option]], given: Mapping[str, Any], subject: str) -> dict[str, Value]:
     """Return values that are given by keyword, or by the end of it (``version``) if no other keyword has this end.
 
     Parameters

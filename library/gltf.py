@@ -49,9 +49,10 @@ class _Writer:
 
     def encode(self) -> bytes:
         """Return the file."""
-        scene, parts = self.scene, [self.scene.nodes, *(skeleton.joints for skeleton in self.scene.skeletons)]
+        scene = self.scene
+        parts: list[Sequence[core.Node | core.Joint]] = [scene.nodes, *(each.joints for each in scene.skeletons)]
         firsts = [1, *(1 + np.cumsum([len(part) for part in parts])).tolist()]
-        nodes: list[dict[str, Any]] = [{"name": scene.name, "rotation": _Z_UP, "children": []}]
+        nodes: list[dict[str, Any]] = [{"name": scene.name, "rotation": _Z_UP}]
         nodes += [_placed(part) for part in chain(*parts)]
         for first, part in zip(firsts, parts, strict=False):
             for number, each in enumerate(part, first):
@@ -134,7 +135,8 @@ class _Writer:
 
     def _clip(self, clip: core.Clip, firsts: Sequence[int]) -> dict[str, Any]:
         """Return the animation of a clip."""
-        channels, samplers = [], []
+        channels: list[dict[str, Any]] = []
+        samplers: list[dict[str, Any]] = []
         times = np.arange(clip.frame_count) / (clip.fps or DEFAULT_RATE) if clip.times is None else clip.times
         start = self._add(times, "SCALAR")
         for track in clip.transforms:

@@ -182,7 +182,9 @@ class Mesh:
         values = layer.at_corners(self._core.corner_point)
         return read_only(values).reshape(-1, 3, values.shape[1])
 
-    def _layers(self, old: list[core.Layer], name: str, values: Iterable[npt.ArrayLike], width: int) -> list[core.Layer]:
+    def _layers(
+        self, old: list[core.Layer], name: str, values: Iterable[npt.ArrayLike], width: int
+    ) -> list[core.Layer]:
         names = chain((layer.name for layer in old), [name], (f"{name}.{number:03}" for number in count(1)))
         return [self._layer(own, one, width) for own, one in zip(names, values, strict=False)]
 

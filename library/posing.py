@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
-from ..io_formats.core.scene import Clip, Node, Scene, Skeleton
+from ..io_formats.core.scene import Clip, Joint, Node, Scene, Skeleton
 from ..io_formats.geometry import hierarchy
 from ..io_formats.geometry.transforms import matrix_of_transform
 from ..io_formats.passes.clips import sample_clip
 from .mesh import Mesh, Weights
-from .scene import Matrix, local_matrices, rest_matrices
+from .scene import Matrix
 
 
 def at_time(scene: Scene, clip: Clip, time: float) -> Clip:
@@ -20,8 +22,8 @@ def at_time(scene: Scene, clip: Clip, time: float) -> Clip:
 
 def world_matrices(scene: Scene, frame: Clip | None = None) -> list[Matrix]:
     """Return the matrices (n, 4, 4) of the nodes, then those of each skeleton's joints, in a clip of one frame."""
-    parts = [scene.nodes, *(skeleton.joints for skeleton in scene.skeletons)]
-    local = [local_matrices(part) for part in parts]
+    parts: list[Sequence[Node | Joint]] = [scene.nodes, *(skeleton.joints for skeleton in scene.skeletons)]
+    local = [hierarchy.local_matrices(part) for part in parts]
     for track in frame.transforms if frame is not None else ():
         number = 0 if track.skeleton is None else track.skeleton + 1
         place = (track.translation[0].tolist(), track.rotation[0].tolist(), track.scale[0].tolist())
@@ -50,7 +52,7 @@ def posed_points(scene: Scene, frame: Clip) -> list[npt.NDArray[np.float32]]:
 
 def bindings(skeleton: Skeleton, node: Node, world: Matrix) -> Matrix:
     """Return the matrices (J, 4, 4) from the space of a mesh to that of each joint, as the file binds them."""
-    found: Matrix = np.linalg.pinv(rest_matrices(skeleton)) @ world
+    found: Matrix = np.linalg.pinv(hierarchy.placed_matrices(skeleton.joints)) @ world
     if node.skin is not None:
         bound = dict(zip(node.skin.joint_names, node.skin.inverse_bind, strict=True))
         for number, joint in enumerate(skeleton.joints):

@@ -5,7 +5,7 @@ Right-handed, metres, Z up, triangles counter-clockwise, v of UVs up. Matrices a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from ..io_formats.core import scene as core
 from ..io_formats.core.errors import MeshferryError
 from ..io_formats.geometry import hierarchy
-from ..io_formats.geometry.transforms import decompose_matrix, matrix_of_transform
+from ..io_formats.geometry.transforms import decompose_matrix
 from .mesh import Mesh, given_array, read_only
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Skeleton:
     @property
     def rest(self) -> Matrix:
         """(J, 4, 4) world matrices of the joints at rest."""
-        return rest_matrices(self._core)
+        return hierarchy.placed_matrices(self._core.joints)
 
 
 class Clip:
@@ -107,7 +107,8 @@ class Node:
         """Matrix relative to the parent. One with shear cannot be assigned."""
         if self._core.file_matrix is not None:
             return read_only(np.asarray(self._core.file_matrix))
-        return matrix_of_transform(self._core.translation, self._core.rotation, self._core.scale)
+        matrix: Matrix = hierarchy.local_matrices([self._core])[0]
+        return matrix
 
     @matrix.setter
     def matrix(self, matrix: npt.ArrayLike) -> None:
@@ -255,8 +256,8 @@ class Scene:
 
         own.nodes += map(moved, added.nodes)
         for clip in added.clips:
-            tracks = {name: [*map(moved, getattr(clip, name))] for name in ("transforms", "keys", "vertices")}
-            own.clips.append(replace(clip, **tracks))
+            transforms, keys, vertices = ([*map(moved, t)] for t in (clip.transforms, clip.keys, clip.vertices))
+            own.clips.append(replace(clip, transforms=transforms, keys=keys, vertices=vertices))
         known = {material.name for material in own.materials}
         own.materials += [material for material in added.materials if material.name not in known]
         own.skeletons += added.skeletons
@@ -277,7 +278,8 @@ class Scene:
         done: dict[int, Any] = {}
         old = self._changed()  # ``done`` has results by the identity of its parts
         self._core = _scaled(old, factor, done)
-        for view in (*self.nodes, *self.skeletons, *self._meshes.values()):
+        views: list[Any] = [*self.nodes, *self.skeletons, *self._meshes.values()]
+        for view in views:
             view._core = done.get(id(view._core), view._core)
         self._meshes = {id(view._core): view for view in self._meshes.values()}
 
@@ -323,17 +325,6 @@ class Scene:
         return self._core
 
 
-def local_matrices(parts: Sequence[core.Joint | core.Node]) -> Matrix:
-    """Return the matrices of joints or nodes relative to their parents, (J, 4, 4)."""
-    places = [matrix_of_transform(part.translation, part.rotation, part.scale) for part in parts]
-    return np.array(places).reshape(-1, 4, 4)
-
-
-def rest_matrices(skeleton: core.Skeleton) -> Matrix:
-    """Return the world matrices of the joints at rest, (J, 4, 4)."""
-    return hierarchy.world_matrices(local_matrices(skeleton.joints), [joint.parent for joint in skeleton.joints])
-
-
 _PARTS = {"nodes", "mesh", "shape_keys", "skin", "skeletons", "joints", "clips", "transforms", "vertices", "keys"}
 _LENGTHS = {"points", "translation", "values", "tail", "joint_positions", "pelvis_offset"}
 _MATRICES = {"inverse_bind", "alt_inverse_bind", "bind_shape", "worlds"}
@@ -349,7 +340,7 @@ def _scaled(part: Any, factor: float, done: dict[int, Any]) -> Any:
         return done.get(id(part))
     made = done[id(part)] = copy(part)
     for name, value in vars(part).items():
-        if name in _PARTS or isinstance(value, core.Keys) and name in _LENGTHS:
+        if name in _PARTS or (isinstance(value, core.Keys) and name in _LENGTHS):
             setattr(made, name, _scaled(value, factor, done))
         elif name in _OF_FILE:
             setattr(made, name, _OF_FILE[name])

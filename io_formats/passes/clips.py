@@ -193,7 +193,7 @@ def _at(clip: Clip, times: Floats) -> Clip:
     own = np.arange(clip.frame_count) / (clip.fps or DEFAULT_RATE) if clip.times is None else clip.times
 
     def sampled(values: FloatArray) -> FloatArray:
-        found = values_at(Keys(own, values.reshape(len(own), -1)), times)
+        found = values_at(Keys(own, values.reshape(len(own), -1).astype(np.float64)), times)
         return found.reshape(-1, *values.shape[1:]).astype(np.float32)
 
     transforms = [
