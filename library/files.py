@@ -145,8 +145,8 @@ def _loaded(source: Source, name: str, options: Mapping[str, Any]) -> api.Loaded
     """Read the document of a file or of a set of files."""
     if isinstance(source, str | os.PathLike):
         return api.load_set(file_sets([Path(source)], options)[0])
-    if isinstance(source, bytes):
-        return api.load(name or "bytes", data=source)
+    if isinstance(source, bytes | bytearray | memoryview):
+        return api.load(name or "bytes", data=bytes(source))
     if not isinstance(source, Sequence):
         data = source.read()
         if not isinstance(data, bytes):

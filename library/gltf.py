@@ -150,9 +150,5 @@ class _Writer:
 
 def _placed(part: core.Node | core.Joint) -> dict[str, Any]:
     w, x, y, z = (np.array(part.rotation) / (np.linalg.norm(part.rotation) or 1.0)).tolist()
-    return {
-        "name": part.name,
-        "translation": [*part.translation],
-        "rotation": [x, y, z, w],
-        "scale": [*part.scale],
-    }
+    place = {"translation": [*part.translation], "rotation": [x, y, z, w], "scale": [*part.scale]}
+    return {"name": part.name, **place}
