@@ -292,10 +292,15 @@ def test_images_are_as_before_after_an_error(tmp_path, clean_blender, is_early):
     (tmp_path / "own").mkdir()
     if is_early:
         (tmp_path / "own" / "2").touch()
-    with pytest.raises(FileExistsError), own_image_files(tmp_path / "own", "", images) as files:
-        assert {image.name for image in images} == {"col.png", "other.png", "col_2.png"}
-        assert {name for name, _ in files.values()} == {"0", "col.png", "other.png"} and state() != before
-        raise FileExistsError
+
+    def use():
+        with own_image_files(tmp_path / "own", "", images) as files:
+            assert {image.name for image in images} == {"col.png", "other.png", "col_2.png"}
+            assert {name for name, _ in files.values()} == {"0", "col.png", "other.png"} and state() != before
+            raise FileExistsError
+
+    with pytest.raises(FileExistsError):
+        use()
     assert state() == before
 
 
