@@ -551,3 +551,29 @@ def test_damaged_notes_of_an_export_are_ignored(clean_blender, tmp_path, text):
     raise_node(path, "thing", is_place=False)
     reload(bpy, obj)
     assert are_same_triangles(before + np.array([0, 0, 1]), triangles(shown(bpy)))
+
+
+def test_what_was_exported_is_known_after_appending(clean_blender, tmp_path):
+    """In a .blend file elsewhere whose own objects have the same names; nothing is written without a question."""
+    from meshferry.blender_data.property_groups import ledger
+
+    bpy, blend = clean_blender, str(tmp_path / "scene.blend")
+    path = make(bpy, tmp_path, ".timbermesh")
+    edited(bpy).location.x += 3
+    assert again(bpy, bpy.data.objects["#Top"])
+    bpy.ops.wm.save_as_mainfile(filepath=blend)
+    bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
+    box(bpy, "#Top")
+    with bpy.data.libraries.load(blend) as (_stored, taken):
+        taken.collections = ["thing"]
+    home = taken.collections[0]
+    bpy.context.scene.collection.children.link(home)
+    assert (home.meshferry.source_path, home.meshferry.file.path) == (str(path), str(path))
+    assert not home.meshferry.file.ledger
+    assert ledger.ledger_of(home).marks.keys() <= {obj.session_uid for obj in home.all_objects}
+    select(bpy, bpy.data.objects["#Base"])
+    with pytest.raises(RuntimeError, match="neither read nor chosen since"):
+        bpy.ops.export_scene.meshferry_again()
+    before = shown(bpy)
+    reload(bpy, bpy.data.objects["#Base"])
+    assert differences(before, shown(bpy)) == []
