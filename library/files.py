@@ -57,6 +57,7 @@ def read(source: Source, *, name: str = "", strict: bool = False, **options: Any
     given = _values((option for known in registry.FORMATS for option in known.import_options.table()), options)
     loaded = _loaded(source, name, given)
     _values(loaded.format.import_options.table(), options, loaded.format.label)
+    loaded.data = b""  # memory that the scene can use
     projects = _projects() if loaded.format.capabilities.placement else None
     scene = api.scene_of(loaded, given, projects=projects)
     if any(material.texture is not None for material in scene.materials):
