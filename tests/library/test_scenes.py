@@ -15,6 +15,7 @@ import meshferry
 import numpy as np
 import pytest
 from load_package import ROOT
+from meshferry.io_formats import api
 from meshferry.io_formats.core import scene as core
 
 EXAMPLES = ROOT / "examples"
@@ -32,6 +33,14 @@ def box(**more: Any) -> meshferry.Mesh:
 
 def unit(points: Any) -> Any:
     return (points - points.min(axis=0)) / np.ptp(points, axis=0)
+
+
+def test_the_bytes_of_a_file_are_freed_before_its_scene_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    held: list[bytes] = []
+    build = api.scene_of
+    monkeypatch.setattr(api, "scene_of", lambda loaded, *a, **k: held.append(loaded.data) or build(loaded, *a, **k))
+    example("vase.data")
+    assert held == [b""]
 
 
 def test_arrays_have_the_promised_shapes_and_are_views_of_the_codecs() -> None:
