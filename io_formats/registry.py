@@ -76,12 +76,11 @@ def _offered_by_packages() -> Iterator[tuple[str, Offer]]:
     from importlib.metadata import entry_points  # loading it takes as long as most commands
 
     for point in entry_points(group=GROUP):
-        yield point.value, partial(_of_entry_point, point)
+        yield point.value, partial(_family, point)
 
 
-def _of_entry_point(point: EntryPoint, package: ModuleType) -> Family:
-    offer: Offer = point.load()
-    return offer(package)
+def _family(point: EntryPoint, package: ModuleType) -> Family:
+    return point.load()(package)  # type: ignore[no-any-return]
 
 
 def _has_entry_points(folder: str) -> bool:
