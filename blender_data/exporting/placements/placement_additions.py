@@ -1,0 +1,183 @@
+"""Objects made in Blender in an imported file that places models: their nodes, and the files of their meshes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import bpy
+
+from ....io_formats.api import LoadedFile
+from ....io_formats.core.errors import ExportError
+from ....io_formats.core.format import OutputFile
+from ....io_formats.core.messages import Message, Report, counted, distinct, listed, of_kind
+from ....io_formats.core.placement import ADDED, KnownFiles, ModelUse, NewNode, NodeEdit, PlacedNode
+from ....io_formats.core.scene import Scene
+from ....io_formats.projects import Projects
+from ...export_options import ExportOptions, ExportRequest
+from ...file_records import digest_of, digest_of_content, is_own
+from ...property_groups.ledger import Ledger
+from ...steps import Steps, without_bpy
+from ..left_out import report_left_out
+from ..node_plan import is_own_mesh
+from ..object_selection import Source, enabled_objects
+from ..reading.rest_meshes import RestMeshes
+from .placement_export import PlacedPart, PlacementExport
+from .placement_models import Instance, PlacedModels
+from .placement_objects import PlacedObjects
+
+_MOST_NAMES = 5
+
+
+@dataclass
+class Additions:
+    """What an export adds to an imported file, and to the files that earlier exports made beside it."""
+
+    edits: list[NodeEdit] = field(default_factory=list)
+    """New nodes, below the root; the comparison with their objects moves them."""
+    keys: dict[bpy.types.Object, str] = field(default_factory=dict)
+    """Keys of the new nodes."""
+    surfaces: dict[bpy.types.Object, Sequence[tuple[str, str]]] = field(default_factory=dict)
+    """Surfaces of the objects that have a node already, as in :class:`.NewNode`."""
+    files: list[OutputFile] = field(default_factory=list)
+    """Files that are new or get other content."""
+    messages: list[Message] = field(default_factory=list)
+
+    def all_edits(self, edits: Iterable[NodeEdit]) -> list[NodeEdit]:
+        """Return an edit for each new node, and further edits of other nodes."""
+        new = {edit.key: replace(edit, key=f"{ADDED}{edit.key}", content="") for edit in self.edits}
+        return [*new.values(), *(edit for edit in edits if edit.key not in new)]
+
+
+def made_files(path: Path, ledger: Ledger) -> dict[str, str]:
+    """Return the names of the files that exports made beside a file, by path."""
+    return {os.path.realpath(path.parent / name): name for name in ledger.made}
+
+
+def additions(objects: PlacedObjects, loaded: LoadedFile, projects: Projects, ledger: Ledger) -> Steps[Additions]:
+    """Encode the meshes that were made in Blender; return what changes.
+
+    An object keeps its node if that shows its mesh. Otherwise, for example if it no longer shares a mesh or has further
+    surfaces, it gets a new node.
+
+    Raises
+    ------
+    ExportError
+        A mesh cannot be written, or a file exists that no export made, or that was changed since.
+    """
+    found, folder = Additions(), loaded.path.parent
+    places = {name: folder / name for name in ledger.made}
+    own = {name for name, place in places.items() if digest_of(place) == ledger.made[name] and is_own(place)}
+    enabled = set(enabled_objects(bpy.context.view_layer.layer_collection))
+    depsgraph = bpy.context.evaluated_depsgraph_get()
+    made = {obj: file for obj, file in objects.made.items() if file in own and obj in enabled}
+    wanted = [*made, *(obj for obj in objects.new_meshes if obj in enabled)]
+    chosen = [obj for obj in wanted if obj.type != "MESH" or len(obj.evaluated_get(depsgraph).data.polygons)]
+    empty = [obj.name for obj in made if obj not in chosen]
+    text = "{} without faces now, so the file keeps the old mesh: {}"
+    Report(found.messages).loss_of("mesh-without-faces", text, empty, most=_MOST_NAMES)
+    if chosen:
+        source = Source("OBJECTS", objects=tuple(chosen))
+        name = objects.collection.name
+        capabilities = loaded.format.capabilities
+        request = ExportRequest(bpy.context, source, ExportOptions(use_hidden=True), name, capabilities)
+        export = _NewNodesExport(request)
+        scene = yield from export.steps()
+        part = export.parts[0]
+        report_left_out(chosen, request.options, capabilities, scene.report, has_clips=bool(scene.clips))
+        known = KnownFiles(own, _used_files(objects, folder), _files_of_models(made, part))
+        reserved = {*ledger.removed, *objects.nodes}
+        arguments = (loaded.document, scene, loaded.path, projects, known, reserved)
+        new = yield from without_bpy("Encoding", loaded.format.new_nodes, *arguments)
+        found.files = _changed_files(new.outputs, folder, own)
+        for obj, number in part.node_of.items():
+            use = part.nodes[number].content
+            if isinstance(use, ModelUse):
+                node = new.nodes[number]
+                known_node = objects.nodes[objects.key(obj)] if made.get(obj) == new.models[use.model] else None
+                if known_node is not None and _is_kept(known_node, node):
+                    found.surfaces[obj] = node.surfaces
+                else:
+                    found.keys[obj] = node.key
+                    edit = NodeEdit(node.key, obj.name, parent=objects.part.only_root, content=node.text)
+                    found.edits.append(edit)
+        if found.files or found.edits:
+            found.messages += distinct([*new.messages])
+    changed = sorted({file for file in objects.made.values() if file not in own})
+    if changed:
+        report = Report(found.messages)
+        text = "{} changed by another program since an export made it, or made on another machine; not replaced: {}"
+        report.loss_of("made-file-changed", text, of_kind("file", changed), "file", most=_MOST_NAMES)
+    return found
+
+
+class _NewNodesExport(PlacementExport):
+    """An export of objects as nodes without parents, with world matrices."""
+
+    def __init__(self, request: ExportRequest) -> None:
+        super().__init__(request)
+        self.hidden.clear()  # the comparison with the objects hides nodes
+
+    def steps(self) -> Steps[Scene]:
+        """Read the scene in steps."""
+        scene = yield from super().steps()
+        for node in self.parts[0].nodes:  # parents come before their children
+            if node.parent >= 0:
+                node.matrix, node.parent = self.parts[0].nodes[node.parent].matrix @ node.matrix, -1
+        return scene
+
+    def _instances(
+        self, _models: PlacedModels, objects: Sequence[bpy.types.Object], meshes: RestMeshes
+    ) -> list[Instance]:
+        """Report objects that show instances, which have no nodes."""
+        instances = (one for one in meshes.reader.depsgraph.object_instances if one.is_instance and one.parent)
+        owners = {one.parent.original for one in instances if not is_own_mesh(one)}
+        names = sorted(obj.name for obj in owners.intersection(objects))
+        text = "{} with instances, which are not written; realize them: {}"
+        self.report.loss_of("instances-not-written", text, names, most=_MOST_NAMES)
+        return []
+
+
+def _used_files(objects: PlacedObjects, folder: Path) -> set[str]:
+    """Return the files of the models that nodes show, as far as they are in a folder or below it."""
+    real = Path(os.path.realpath(folder))
+    paths = (Path(os.path.realpath(file)) for file in objects.model_files)
+    return {path.relative_to(real).as_posix() for path in paths if path.is_relative_to(real)}
+
+
+def _files_of_models(made: Mapping[bpy.types.Object, str], part: PlacedPart) -> dict[int, str]:
+    """Return the file of each model that an export made before. A file gets the model of its first object."""
+    found: dict[int, str] = {}
+    for obj, file in made.items():
+        use = part.nodes[part.node_of[obj]].content if obj in part.node_of else None
+        if isinstance(use, ModelUse) and file not in found.values():
+            found.setdefault(use.model, file)
+    return found
+
+
+def _is_kept(known: PlacedNode, new: NewNode) -> bool:
+    """Return whether a node in the file can show a mesh that is written again: its kind and surfaces are the same."""
+    slots = known.content.slots if isinstance(known.content, ModelUse) else ()
+    has_all = sorted(slot.name for slot in slots) == sorted(name for name, _ in new.surfaces)
+    has_lost_material = any(slot.material for slot in slots) and not all(identity for _, identity in new.surfaces)
+    return known.kind == new.kind and has_all and not has_lost_material
+
+
+def _changed_files(outputs: Iterable[OutputFile], folder: Path, own: Container[str]) -> list[OutputFile]:
+    """Return the files whose content differs from that on disk.
+
+    Raises
+    ------
+    ExportError
+        A file exists that may not be replaced.
+    """
+    found = [output for output in outputs if digest_of(folder / output.name) != digest_of_content(output.data)]
+    refused = [output.name for output in found if output.name not in own and os.path.lexists(folder / output.name)]
+    if refused:
+        template = "{} in {} not made by an export of this file, or changed since; rename or remove: {}"
+        raise ExportError(
+            template, counted(len(refused), "file"), folder, listed(of_kind("file", refused), _MOST_NAMES)
+        )
+    return found
