@@ -52,10 +52,24 @@ class AllowedExports:
     """Digest of each file that was written beside an allowed one, by path."""
     is_pending: bool = False
     """Whether the files wait for their export since the last save."""
+    spellings: dict[str, str] = field(default_factory=dict)
+    """Path of each allowed file as the user sees it, where that is not its key."""
 
     def allow(self, path: Path) -> None:
         """Allow a file."""
-        self.digests.setdefault(file_key(path), "")
+        key = file_key(path)
+        self.digests.setdefault(key, "")
+        if key != str(path):
+            self.spellings[key] = str(path)
+
+    def forbid(self, path: str | Path) -> None:
+        """Remove a file from the list, under any spelling of its path."""
+        self.digests.pop(file_key(path), None)
+        self.spellings.pop(file_key(path), None)
+
+    def paths(self) -> list[str]:
+        """Return the paths of the allowed files as the user sees them."""
+        return [self.spellings.get(key, key) for key in self.digests]
 
     def allows(self, path: Path) -> bool:
         """Return whether the user allowed this file."""
@@ -101,7 +115,7 @@ def written_digest(path: Path) -> str:
     return exports_of_blend(bpy.data.filepath).digests.get(file_key(path), "")
 
 
-def file_key(path: Path) -> str:
+def file_key(path: str | Path) -> str:
     """Return the path of a file for comparing, without access to it: it may be on another machine.
 
     Other spellings of an allowed path count as other files, since ``..`` after a link leads elsewhere.
@@ -134,10 +148,14 @@ def _read(place: Path) -> AllowedExports | None:
     """Return the list in a file; None if there is none, or it is damaged."""
     try:
         values = json.loads(place.read_bytes())
-        allowed = AllowedExports(**{part.name: values[part.name] for part in fields(AllowedExports)})
+        allowed = AllowedExports(
+            **{part.name: values[part.name] for part in fields(AllowedExports) if part.name in values}
+        )
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
-    is_sound = isinstance(allowed.blend, str) and _has_texts(allowed.digests) and _has_texts(allowed.companions)
+    is_sound = isinstance(allowed.blend, str) and all(
+        map(_has_texts, (allowed.digests, allowed.companions, allowed.spellings))
+    )
     return allowed if is_sound else None
 
 

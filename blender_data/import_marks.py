@@ -149,6 +149,52 @@ def set_transform(obj: bpy.types.Object, other: bpy.types.Object) -> None:
         obj.rotation_quaternion = other.rotation_quaternion
 
 
+def space_of(obj: bpy.types.Object) -> list[float]:
+    """Return parent inverse and delta transform of an object as numbers."""
+    inverse = [number for row in obj.matrix_parent_inverse for number in row]
+    deltas = (obj.delta_location, obj.delta_rotation_euler, obj.delta_rotation_quaternion, obj.delta_scale)
+    return [*inverse, *(number for delta in deltas for number in delta)]
+
+
+def mark_place(obj: bpy.types.Object) -> None:
+    """Store that the file has the present place of an object."""
+    obj.meshferry.given_transform = transform_of(obj)
+    obj.meshferry.given_parent_key = node_of(obj.parent)
+    obj.meshferry.given_space = json.dumps({"place": space_of(obj), "is_placed": True})
+
+
+def space_given(obj: bpy.types.Object) -> dict[str, Any]:
+    """Return what the last export noted about an object's space; nothing if there was none, or if it is damaged."""
+    try:
+        return dict(json.loads(obj.meshferry.given_space or "{}"))
+    except (ValueError, TypeError, RecursionError):
+        return {}
+
+
+def update_place(obj: bpy.types.Object, other: bpy.types.Object, parent: bpy.types.Object | None) -> None:
+    """Give an object the place of a new import, unless the user moved it since the import or the last export."""
+    space = space_given(obj)
+    if space.get("is_placed"):
+        if has_given_parent(obj) and not is_moved(obj) and space["place"] == space_of(obj):
+            take_place(obj, other, parent)
+        return
+    is_in_place = has_given_space(obj) and not is_moved(obj)
+    if obj.meshferry.node_path and has_given_parent(obj) and obj.parent != parent:
+        obj.parent, obj.parent_type = parent, other.parent_type
+        obj.matrix_parent_inverse.identity()
+    if is_in_place:
+        set_transform(obj, other)
+
+
+def take_place(obj: bpy.types.Object, other: bpy.types.Object, parent: bpy.types.Object | None) -> None:
+    """Give an object another one's transform below a parent, without the parent inverse and delta that it replaces."""
+    obj.parent, obj.parent_type, obj.parent_bone = parent, other.parent_type, other.parent_bone
+    obj.matrix_parent_inverse.identity()
+    set_transform(obj, other)
+    obj.delta_location, obj.delta_scale = (0, 0, 0), (1, 1, 1)
+    obj.delta_rotation_euler, obj.delta_rotation_quaternion = (0, 0, 0), (1, 0, 0, 0)
+
+
 def is_moved(obj: bpy.types.Object) -> bool:
     """Return whether the user moved an imported object; True if its transform in the file is not known."""
     kept = obj.meshferry

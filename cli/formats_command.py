@@ -6,7 +6,7 @@ import argparse
 
 from ..io_formats.core.capabilities import ANY_NUMBER, Capabilities
 from ..io_formats.core.messages import counted
-from .conversions.blender_formats import ALL_FORMATS, AnyFormat
+from .conversions.blender_formats import AnyFormat, all_formats
 from .option_arguments import AddParser
 from .output import Reporter
 
@@ -40,7 +40,7 @@ def add_parser(add: AddParser) -> None:
 
 def run(arguments: argparse.Namespace, reporter: Reporter) -> int:  # noqa: ARG001 (all commands are called alike)
     """Print the list."""
-    for known in ALL_FORMATS:
+    for known in all_formats():
         read, use = known.extensions if known.is_read else (), _use(known)
         reporter.record(
             {

@@ -127,6 +127,8 @@ def _main(argv: Sequence[str] | None, program: str) -> int:
     if "numpy" in missing:  # the other libraries are needed only for some formats
         print(f"Meshferry needs NumPy. {environment.how_to_install(missing)}", file=sys.stderr)
         return FAILED
+    if "bpy" in sys.modules:
+        importlib.import_module("...blender_data.addon_formats.offered_families", __name__).add()
     try:
         given = sys.argv[1:] if argv is None else list(argv)
         arguments = _parse(build_parser(program, *given[:1]), given)

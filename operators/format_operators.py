@@ -17,6 +17,7 @@ import bpy
 from bpy.props import StringProperty
 from bpy_extras.io_utils import poll_file_object_drop
 
+from ..blender_data.addon_formats import offered_families
 from ..blender_data.property_groups.translation_context import CONTEXT
 from ..io_formats import registry
 from ..io_formats.core.format import Family, Format
@@ -304,9 +305,36 @@ def register() -> None:
             registration.register(*parts)
     registration.register(DROPS, {}, ())
 
+    add_offered()
+    bpy.types.TOPBAR_MT_file_import.prepend(_look_for_offers)
+
+
+def add_offered() -> None:
+    """Add the operators of the families that other add-ons offer."""
+    for family in offered_families.add():
+        built = FAMILY_OPERATORS[family.name] = operators_for(family)
+        EXPORTERS.update(built.exporters)
+        for parts in _parts_of(built):
+            registration.register(*parts)
+    importers = [built.importer for built in FAMILY_OPERATORS.values() if built.importer is not None]
+    if len(importers) > len(DROPS[0].importers):
+        registration.unregister(DROPS, {}, ())
+        DROPS[:] = _import_of_drops(importers)
+        registration.register(DROPS, {}, ())
+
+
+def _look_for_offers(_menu: Any, _context: bpy.types.Context) -> None:
+    """Add families of add-ons that were enabled later, soon: drawing cannot register classes."""
+    is_new = any(name not in registry.asked for name, _ in offered_families.offers())
+    if is_new and not bpy.app.timers.is_registered(add_offered):
+        bpy.app.timers.register(add_offered)
+
 
 def unregister() -> None:
     """Unregister them in reverse order."""
+    bpy.types.TOPBAR_MT_file_import.remove(_look_for_offers)
+    if bpy.app.timers.is_registered(add_offered):
+        bpy.app.timers.unregister(add_offered)
     registration.unregister(DROPS, {}, ())
     for built in reversed(FAMILY_OPERATORS.values()):
         for parts in reversed(_parts_of(built)):

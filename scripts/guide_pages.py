@@ -35,6 +35,7 @@ GUIDES = (
     "users/reload",
     "users/conversion",
     "users/batch",
+    "users/library",
 )
 """Paths of the guides below ``docs`` in the order of the navigation, here and on the documentation site."""
 

@@ -17,7 +17,7 @@ import numpy as np
 from ...io_formats.core.errors import MeshferryError
 from ...io_formats.core.messages import Named, Report
 from ...io_formats.core.scene import Material, plain_shading
-from ...io_formats.core.shading import Color, Shading, Texture
+from ...io_formats.core.shading import Shading, Texture
 from ...io_formats.disk.reach import Reach
 from ...io_formats.disk.special_files import special_kind
 from ...io_formats.encodings.quantization import linear_to_srgb
@@ -118,8 +118,6 @@ class MaterialFinder:
         """Materials that existed before the import, by identity."""
         self._by_name: dict[str, list[bpy.types.Material]] | None = None
         """The same by their name in the file that they came from; None until it is needed."""
-        self._means: dict[bpy.types.Image | None, Color | None] = {}
-        """Mean colours of images, where known."""
         self._given = {material.name: material for material in given}
         is_linked = options.project_textures == "LINK"
         report = report or Report()
@@ -228,10 +226,10 @@ class MaterialFinder:
 
     def _tint_solid_view(self, material: bpy.types.Material, image: bpy.types.Image | None) -> None:
         """Multiply the colour for the Solid view by the mean of an image, if that is known without decoding it."""
-        if image is not None and image not in self._means:
-            self._means[image] = mean_color(image)
-        mean = self._means.get(image)
-        if mean is not None:
+        means = self._project_images.means
+        if image is not None and image not in means:
+            means[image] = mean_color(image)
+        if image is not None and (mean := means[image]) is not None:
             color: Any = tuple(material.diffuse_color)
             material.diffuse_color = (*(part * share for part, share in zip(color, mean, strict=False)), color[3])
 

@@ -28,6 +28,8 @@ MARKS: Mapping[str, tuple[str, ...]] = {
         "node_key",
         "given_parent_key",
         "given_transform",
+        "given_space",
+        "node_path",
         "given_hidden",
         "given_materials",
         "given_properties",
@@ -74,7 +76,7 @@ class Ledger:
             for other, ledger in ledgers().items():
                 if other[1] != key[1]:
                     ledger.marks.pop(block.session_uid, None)
-            self.marks[block.session_uid] = _marks_of(block)
+            self.marks[block.session_uid] = marks_of(block)
         ledgers()[key] = self
 
     def settle(self, owner: Any) -> None:
@@ -83,7 +85,7 @@ class Ledger:
             owner.meshferry.file.digest = self.agreed
         for block in _blocks():
             marks = self.marks.get(block.session_uid)
-            if marks is not None and block.is_editable and marks != _marks_of(block):
+            if marks is not None and block.is_editable and marks != marks_of(block):
                 for name, value in marks.items():
                     setattr(block.meshferry, name, value)
 
@@ -108,6 +110,15 @@ def ledger_of(owner: Any) -> Ledger | None:
     return ledgers().get(key_of(owner))
 
 
+def move(key: Key, owner: Any, unchanged: Iterable[Any]) -> None:
+    """Move a ledger to the file as a reload read it; keep only the marks of objects that the reload left alone."""
+    found = ledgers().pop(key)
+    found.digest = found.agreed = owner.meshferry.file.digest
+    kept = [obj for obj in unchanged if obj.session_uid in found.marks]
+    found.marks = {}
+    found.keep_for(owner, kept)
+
+
 def follow_reload(owner: Any, digest: str, objects: Iterable[Any]) -> None:
     """Keep the ledger of a target that was reloaded if it is as the exports left it, otherwise forget it."""
     ledger = ledger_of(owner)
@@ -122,7 +133,8 @@ def _blocks() -> Iterator[Any]:
     yield from bpy.data.objects
 
 
-def _marks_of(block: Any) -> dict[str, Any]:
+def marks_of(block: Any) -> dict[str, Any]:
+    """Return the values of the marks of a data block."""
     group = block.meshferry
     values = {name: getattr(group, name) for name in MARKS[block.id_type]}
     return {name: value if isinstance(value, str | int) else tuple(value) for name, value in values.items()}
@@ -171,5 +183,5 @@ def _parsed(text: str) -> Ledger | None:
     if not all(isinstance(text, str) for text in texts):
         return None
     names: set[Any] = set(found.marks)
-    found.marks = {obj.session_uid: _marks_of(obj) for obj in bpy.data.objects if obj.name in names}
+    found.marks = {obj.session_uid: marks_of(obj) for obj in bpy.data.objects if obj.name in names}
     return found

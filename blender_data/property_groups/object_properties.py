@@ -218,6 +218,9 @@ class MeshferryObject(NamedInFile, bpy.types.PropertyGroup):
     has_hidden_surfaces: flag(
         "Hidden Surfaces", "The object is hidden since all surfaces of its node are, not the node itself"
     )
+    given_space: text(
+        "Space on Export", "Parent inverse, delta transform and what the last export applied to the mesh, as JSON"
+    )
     given_transform: numbers(
         "Transform on Import",
         "Location, rotation and scale that the file gives the object. "

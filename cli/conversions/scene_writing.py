@@ -340,7 +340,10 @@ class OutputWriter:
             self._report_left_out(objects, outcome, target)
         if target.moves_rigs_in:
             outcome.add(turned_rigs(objects, by_name(target.moves_rigs_in)))
-        outputs, notices = blender_exchange.write_objects(self._session, objects, clips, outcome.target, target)
+        dry_run = self._settings.dry_run
+        outputs, notices = blender_exchange.write_objects(
+            self._session, objects, clips, outcome.target, target, dry_run=dry_run
+        )
         outcome.report(notices, strict=self._settings.strict)
         self.put(outcome, job, outputs)
 

@@ -328,7 +328,7 @@ class Node:
     """Name of the object from which the export generated this level of detail or hull."""
     to_object: Matrix4 | None = None
     """Matrix from the node's space to the local space of its Blender object, if the object's transform mirrors or
-    shears; None if both spaces are the same."""
+    shears, or a level or shape stands elsewhere; None if both spaces are the same."""
     world: Matrix4 | None = None
     """Matrix from the node's space to Blender's world space, which is used to join meshes of several nodes; None for
     the identity."""

@@ -174,6 +174,8 @@ def read(data: bytes) -> Picture:
 
 _ENDS_AT = {Layout.BC1: 0, Layout.BC2: 8, Layout.BC3: 8}
 """Offset in a block of its two colours, of 5, 6 and 5 bits, between which its pixels are."""
+_BITS = np.array((31 << 11, 63 << 5, 31), np.uint16)
+"""Bits of red, green and blue in a colour."""
 _SHARES = np.array(((3, 0), (2, 1), (1, 2), (0, 3)), np.float32) / np.float32(3)
 """Shares of both colours in the four colours of a block."""
 
@@ -189,7 +191,7 @@ def sample_colors(picture: Picture, most: int) -> npt.NDArray[np.float32] | None
     if layout in _ENDS_AT:
         start = _ENDS_AT[layout]
         ends = np.ascontiguousarray(units[:, start : start + 4]).view("<u2")[..., None]
-        colors = (ends >> (11, 5, 0) & (31, 63, 31)).astype(np.float32) / np.array((31, 63, 31), np.float32)
+        colors = (ends & _BITS) / _BITS.astype(np.float32)
         return np.asarray(_SHARES @ colors, np.float32).reshape(-1, 3)
     places = [layout.value.find(channel) for channel in "RGB"]
     if layout.is_compressed or min(places) < 0:

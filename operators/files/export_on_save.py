@@ -79,6 +79,9 @@ class EXPORT_SCENE_OT_meshferry_on_save(LongWork, bpy.types.Operator):
             path = encoded.record.path
             with messages.outcome(str(path)) as name:
                 _write(encoded, name, messages)
+                if isinstance(encoded, EncodedAgain):
+                    for found in allowed[path]:
+                        encoded.note(object_selection.candidates_of(context, found.source), is_stored=False)
                 digests[file_key(path)] = file_records.digest_of(path)
                 companions.update(_companions(encoded))
         with messages.attempt(blend):
@@ -336,7 +339,7 @@ class WM_OT_meshferry_missed_on_save(LongWork, bpy.types.Operator):
         """Report the files."""
         yield Step("Reading", 0.0)  # so that it is modal; see ``is_again``
         allowed = file_records.exports_of_blend(bpy.data.filepath)
-        names = listed([Path(path).name for path in allowed.digests], 3, quote="")
+        names = listed([Path(path).name for path in allowed.paths()], 3, quote="")
         line = Text("Not re-exported after the last save: {}. Save again", names)
         keep_report(readable(rpt_(line)), [], is_problem=True)
         report(self, "WARNING", rpt_(line))
@@ -360,7 +363,7 @@ class WM_OT_meshferry_switch_on_save(bpy.types.Operator):
         if not is_allowed(path):
             return {"FINISHED"} if allow(self, [path]) else {"CANCELLED"}
         allowed = file_records.exports_of_blend(bpy.data.filepath)
-        allowed.digests.pop(file_key(path), None)
+        allowed.forbid(path)
         save_queue.session().declined.add(file_key(path))
         return {"FINISHED"} if _is_stored(self, allowed) else {"CANCELLED"}
 

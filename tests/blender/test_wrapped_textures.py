@@ -94,6 +94,7 @@ def test_means_are_those_of_the_pixels(layout: Layout) -> None:
     wanted = srgb_to_linear((pixels(image)[..., :3] / 255).astype(np.float32).reshape(-1, 3)).mean(axis=0)
     np.testing.assert_allclose(mean, wanted, atol=0.03)
     np.testing.assert_allclose(image_decoding.mean_color(image), wanted, atol=0.03)  # of the decoded image
+    np.testing.assert_allclose(image_decoding.mean_of_dds(data), wanted, atol=0.03)
 
 
 @pytest.mark.skipif(not FOLDER.is_dir(), reason=f"{FOLDER} is absent")

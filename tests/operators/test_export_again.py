@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 from pathlib import Path
@@ -297,7 +298,7 @@ def test_stored_paths_to_other_machines_are_opened_after_the_question(clean_blen
     bpy, (folder, touched) = clean_blender, share
     path = saved_elsewhere(bpy, folder if stored == "path" else tmp_path)
     options = bpy.data.collections["lamp"].meshferry
-    options.import_options = f'{{"material_library": "{folder}/library.blend"}}' if stored == "option" else "{"
+    options.import_options = json.dumps({"material_library": f"{folder}/library.blend"}) if stored == "option" else "{"
     before = len(touched())
     question = operator.question(None, bpy.context)
     assert question.startswith("The path is stored in this .blend file. Replace") and str(path) in question

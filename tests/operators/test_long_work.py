@@ -239,7 +239,7 @@ def test_the_question_about_other_machines_stands_before_that_of_the_work(clean_
             return True
 
         def stored_paths(self, context: Any) -> list[Any]:
-            return ["//evil.example/share/lamp.mesh", 3, "lamp.mesh"]
+            return ["//evil.example/share//lamp.mesh", 3, "lamp.mesh"]
 
         def question(self, context: Any) -> str:
             return "Replace?"
@@ -254,7 +254,7 @@ def test_the_question_about_other_machines_stands_before_that_of_the_work(clean_
     monkeypatch.setattr(progress, "bpy", SimpleNamespace(app=SimpleNamespace(background=False)))
     operator = Operator()
     operator.execute(context)
-    asked = "Open paths on other machines, which are stored in this .blend file? '//evil.example/share/lamp.mesh'"
+    asked = "Open paths on other machines, which are stored in this .blend file? '//evil.example/share//lamp.mesh'"
     assert shown == [f"{asked}\nReplace?"]
     assert operator.execute(context) == {"FINISHED"}  # the user agreed
     Operator().execute(context)

@@ -266,8 +266,8 @@ class PlacedObjects:
             obj.meshferry.node_slots = self._slots_of.get(obj, obj.meshferry.node_slots)
             if placed.key in added:
                 import_marks.mark_model(obj)
+            import_marks.mark_place(obj)
             obj.meshferry.given_parent_key = placed.given_parent
-            obj.meshferry.given_transform = import_marks.transform_of(obj)
             obj.meshferry.given_hidden = obj.hide_viewport
             if placed.properties:
                 given = json.loads(obj.meshferry.given_properties or "{}")
@@ -276,6 +276,16 @@ class PlacedObjects:
             if obj.type == "MESH":
                 obj.meshferry.given_materials = "\n".join(import_marks.material_identities(obj))
         return stored
+
+    def of_nodes(self, keys: Container[str]) -> dict[bpy.types.Object, bool]:
+        """Return the objects of nodes, each with whether the file's place contains a transform applied to a mesh."""
+        objects = zip(self.objects, self.placed, strict=True)
+        found = {
+            obj: self.objects[placed.parent] if placed.parent >= 0 else obj
+            for obj, placed in objects
+            if placed.key in keys
+        }
+        return {obj: not self._applied.keys().isdisjoint((obj.data, above.data)) for obj, above in found.items()}
 
     @staticmethod
     def update(placed: Sequence[PlacedObject], keys: Mapping[str, str]) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import bpy
 
+from ....io_formats import registry
 from ....io_formats.api import LoadedFile, load, scene_of
 from ....io_formats.core.errors import ExportError
 from ....io_formats.core.format import Format, OutputFile
@@ -207,6 +208,31 @@ def _restored(collection: bpy.types.Collection, part: PlacementPart, ledger: Led
             parent = above if above in present else part.only_root
             found[key] = NodeEdit(key, obj.name, parent=parent, content=ledger.removed[key])
     return list(found.values())
+
+
+def unedited_places(collection: bpy.types.Collection, projects: Projects) -> Steps[dict[bpy.types.Object, bool]]:
+    """Return the objects whose places an export would leave in the file as they are.
+
+    Each has the value True if it or its parent has a mesh with an applied transform, which is part of the file's place.
+
+    Raises
+    ------
+    MeshferryError
+        The file cannot be read, or the collection cannot be exported to it.
+    """
+    record = file_records.read(collection)
+    if record is None or not registry.by_name(record.format).is_patched:
+        return {}
+    loaded = yield from without_bpy("Reading", load, record.path)
+    options = import_marks.stored_options(collection)
+    scene = yield from without_bpy("Reading", scene_of, loaded, options, projects=projects)
+    files = made_files(record.path, ledger_of(collection) or Ledger())
+    objects = PlacedObjects(collection, _placement_of(scene), Report(), made_files=files)
+    for placed in objects.placed:
+        placed.given_parent = None
+    edits = node_edits(scene, objects.part, objects.placed, Report())
+    moved = {edit.key for edit in edits if edit.parent is not None or edit.matrix is not None}
+    return objects.of_nodes({placed.key for placed in objects.placed} - moved)
 
 
 def _patched(
