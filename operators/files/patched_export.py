@@ -53,7 +53,7 @@ def patch_steps(
             refuse_unknown(record)
         leave_edited_modes(context)
         with without_collection():
-            plan = yield from plan_patch(collection, session_projects(), makes_files=True)
+            plan = yield from plan_patch(collection, session_projects(), target)
         lines = [*plan.lines()] or [Text("nothing changed")]
         if is_dry_run:
             lines.insert(0, Text("nothing written"))
@@ -94,7 +94,7 @@ def question_of_patch(context: bpy.types.Context, record: FileRecord, collection
     leave_edited_modes(context)
     try:
         with without_collection():
-            plan = finish(plan_patch(collection, session_projects(), makes_files=True))
+            plan = finish(plan_patch(collection, session_projects(), record.path))
     except MeshferryError:
         return ""  # the export reports it
     if not plan.is_changed():

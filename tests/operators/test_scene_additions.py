@@ -67,6 +67,9 @@ def triangles(path: Path, *names: str) -> np.ndarray:
 
 
 def test_new_meshes_become_files_and_nodes(path: Path, clean_blender: Any) -> None:
+    from meshferry.blender_data import file_records
+    from meshferry.operators.files.patched_export import question_of_patch
+
     bpy, before = clean_blender, contents(path.parent)
     home = collection(bpy)
     chair = tetra("Chair", home, location=(1, 2, 3), rotation_euler=(0.3, 0.4, 0.5), scale=(-1, 2, 0.5))
@@ -79,18 +82,18 @@ def test_new_meshes_become_files_and_nodes(path: Path, clean_blender: Any) -> No
     materials(chair, "glow", "Own")
     chair.data.polygons[0].material_index = 1
     bpy.context.view_layer.update()
-    report = export(bpy, is_dry_run=True)
-    assert "Files beside it" in report and "Chair.mesh" in report and contents(path.parent) == before
-    report = export(bpy)
-    print(report)
+    for report in (export(bpy, is_dry_run=True), question_of_patch(bpy.context, file_records.read(home), home)):
+        assert "Files beside it" in report and "Chair.mesh" in report and contents(path.parent) == before
+    export(bpy)
     for name in ("Chair", "Chair.001", ODD, "Inner"):
         assert_same_triangles(triangles(path, name), shown(bpy.data.objects[name]), 1e-4)
     found = by_name(path)
     assert found["Chair"].rest == found["Chair.001"].rest
     nodes = unigine_nodes.read_nodes(path.read_bytes())
     assert nodes[found[ODD].parent].name == "bench" and nodes[found["Inner"].parent].name == ODD
-    new = contents(path.parent).keys() - before.keys()
-    print(sorted(new))
+    new = contents(path.parent).keys() - before.keys() - {"courtyard.world.bak"}
+    names = ("Chair.mesh", "Inner.mesh", "Own.mat", "Лампа _1_ & _2__x.mesh")  # glow is a material of the project
+    assert new == {f"courtyard/{name}{ending}" for name in names for ending in ("", ".meta")}
     after = contents(path.parent)
     assert "nothing changed" in export(bpy)
     assert contents(path.parent) == after
@@ -107,6 +110,9 @@ def test_later_edits_are_written_while_the_file_is_as_exports_left_it(path: Path
     assert "Moved: 'Chair'" in report and "Files beside it: 'courtyard/Chair.mesh'" in report
     assert_same_triangles(triangles(path, "Chair"), shown(chair), 1e-5)
     assert not [*folder.glob("*.bak*")], "own content needs no backup"
+    chair.name = "Renamed"
+    assert export(bpy).endswith(": Renamed: 'Renamed'"), "the surface without a material keeps its name"
+    chair.name = "Chair"
     materials(chair, "paint_red", "Other")  # a material of the project that this .blend file lacks, and a new one
     chair.data.polygons[0].material_index = 1
     export(bpy)

@@ -13,11 +13,12 @@ from ....io_formats.api import LoadedFile
 from ....io_formats.core.errors import ExportError
 from ....io_formats.core.format import OutputFile
 from ....io_formats.core.messages import Message, Report, counted, distinct, listed, of_kind
-from ....io_formats.core.placement import ADDED, KnownFiles, ModelUse, NewNode, NodeEdit, PlacedNode
+from ....io_formats.core.placement import ADDED, KnownFiles, ModelUse, NewNode, NodeEdit, PlacedNode, Placement
 from ....io_formats.core.scene import Scene
 from ....io_formats.projects import Projects
 from ...export_options import ExportOptions, ExportRequest
 from ...file_records import digest_of, digest_of_content, is_own
+from ...mesh_data import surfaces
 from ...property_groups.ledger import Ledger
 from ...steps import Steps, without_bpy
 from ..left_out import report_left_out
@@ -56,24 +57,28 @@ def made_files(path: Path, ledger: Ledger) -> dict[str, str]:
     return {os.path.realpath(path.parent / name): name for name in ledger.made}
 
 
-def additions(objects: PlacedObjects, loaded: LoadedFile, projects: Projects, ledger: Ledger) -> Steps[Additions]:
+def additions(
+    objects: PlacedObjects, loaded: LoadedFile, target: Path, projects: Projects, ledger: Ledger
+) -> Steps[Additions]:
     """Encode the meshes that were made in Blender; return what changes.
 
     An object keeps its node if that shows its mesh. Otherwise, for example if it no longer shares a mesh or has further
-    surfaces, it gets a new node.
+    surfaces, it gets a new node. Files that belong to another target than this one are left to that.
 
     Raises
     ------
     ExportError
         A mesh cannot be written, or a file exists that no export made, or that was changed since.
     """
-    found, folder = Additions(), loaded.path.parent
-    places = {name: folder / name for name in ledger.made}
-    own = {name for name, place in places.items() if digest_of(place) == ledger.made[name] and is_own(place)}
+    found, folder = Additions(), target.parent
+    belongs = {name: folder / name for name in ledger.made if name.startswith(f"{target.stem}/")}
+    belongs = belongs if folder == loaded.path.parent else {}
+    own = {name for name, place in belongs.items() if digest_of(place) == ledger.made[name] and is_own(place)}
     enabled = set(enabled_objects(bpy.context.view_layer.layer_collection))
     depsgraph = bpy.context.evaluated_depsgraph_get()
     made = {obj: file for obj, file in objects.made.items() if file in own and obj in enabled}
-    wanted = [*made, *(obj for obj in objects.new_meshes if obj in enabled)]
+    others = [obj for obj, file in objects.made.items() if file not in belongs]
+    wanted = [*made, *(obj for obj in (*others, *objects.new_meshes) if obj in enabled)]
     chosen = [obj for obj in wanted if obj.type != "MESH" or len(obj.evaluated_get(depsgraph).data.polygons)]
     empty = [obj.name for obj in made if obj not in chosen]
     text = "{} without faces now, so the file keeps the old mesh: {}"
@@ -87,9 +92,9 @@ def additions(objects: PlacedObjects, loaded: LoadedFile, projects: Projects, le
         scene = yield from export.steps()
         part = export.parts[0]
         report_left_out(chosen, request.options, capabilities, scene.report, has_clips=bool(scene.clips))
-        known = KnownFiles(own, _used_files(objects, folder), _files_of_models(made, part))
+        known = KnownFiles(own, _used_files(objects, folder), _files_of_models(made, part, scene.placement, objects))
         reserved = {*ledger.removed, *objects.nodes}
-        arguments = (loaded.document, scene, loaded.path, projects, known, reserved)
+        arguments = (loaded.document, scene, target, projects, known, reserved)
         new = yield from without_bpy("Encoding", loaded.format.new_nodes, *arguments)
         found.files = _changed_files(new.outputs, folder, own)
         for obj, number in part.node_of.items():
@@ -105,7 +110,7 @@ def additions(objects: PlacedObjects, loaded: LoadedFile, projects: Projects, le
                     found.edits.append(edit)
         if found.files or found.edits:
             found.messages += distinct([*new.messages])
-    changed = sorted({file for file in objects.made.values() if file not in own})
+    changed = sorted(belongs.keys() & {*objects.made.values()} - own)
     if changed:
         report = Report(found.messages)
         text = "{} changed by another program since an export made it, or made on another machine; not replaced: {}"
@@ -147,13 +152,26 @@ def _used_files(objects: PlacedObjects, folder: Path) -> set[str]:
     return {path.relative_to(real).as_posix() for path in paths if path.is_relative_to(real)}
 
 
-def _files_of_models(made: Mapping[bpy.types.Object, str], part: PlacedPart) -> dict[int, str]:
-    """Return the file of each model that an export made before. A file gets the model of its first object."""
+def _files_of_models(
+    made: Mapping[bpy.types.Object, str], part: PlacedPart, placement: Placement, objects: PlacedObjects
+) -> dict[int, str]:
+    """Return the file of each model that an export made before. A file gets the model of its first object.
+
+    Surfaces without a material, which have the name of the object, get their name in the file.
+    """
     found: dict[int, str] = {}
     for obj, file in made.items():
         use = part.nodes[part.node_of[obj]].content if obj in part.node_of else None
-        if isinstance(use, ModelUse) and file not in found.values():
-            found.setdefault(use.model, file)
+        if isinstance(use, ModelUse) and file not in found.values() and use.model not in found:
+            found[use.model] = file
+            known, mesh = objects.nodes[objects.key(obj)].content, placement.models[use.model].read().nodes[0].mesh
+            slots, written = known.slots if isinstance(known, ModelUse) else (), surfaces.written(obj)
+            if mesh is not None and len(slots) == len(written) == len(mesh.surfaces):
+                rows = zip(mesh.surfaces, mesh.materials, written, slots, strict=True)
+                mesh.surfaces = [
+                    surface if material or entry.has_own_name else replace(surface, name=slot.name)
+                    for surface, material, entry, slot in rows
+                ]
     return found
 
 

@@ -205,10 +205,14 @@ class PlacedObjects:
 
     def _find_model_files(self, placement: Placement, made_files: Mapping[str, str]) -> None:
         """Find the files of the models that nodes show, and those among them that exports made."""
+        shown = {obj.meshferry.node_key for obj in bpy.data.objects}
+        shown |= {*json.loads(self.collection.meshferry.unshown_nodes or "[]")}
+        files = [os.path.realpath(model.file) if model.file else "" for model in placement.models]
         uses = {key: node.content.model for key, node in self.nodes.items() if isinstance(node.content, ModelUse)}
-        files = {number: os.path.realpath(placement.models[number].file) for number in {*uses.values()}}
-        self.model_files = {*files.values()}
-        """Paths of the models that nodes show."""
+        others = (node for part in placement.parts for node in part.nodes if not (part is self.part and node.key))
+        used = {node.content.model for node in others if isinstance(node.content, ModelUse)}
+        self.model_files = {files[number] for number in used | {uses[key] for key in uses.keys() & shown}} - {""}
+        """Paths of the models that nodes show, except nodes without objects, which the export removes."""
         names = {key: made_files.get(files[number], "") for key, number in uses.items()}
         self._made_files = {key: name for key, name in names.items() if name}
         """File that an export made for the mesh of a node, by key; empty for nodes that this export adds."""

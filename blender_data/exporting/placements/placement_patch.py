@@ -99,8 +99,6 @@ class PlannedPatch:
             raise ExportError(reason)
         if not is_copy and file_records.digest_of(path) != digest_of_content(self.data):
             raise ExportError("The file was changed meanwhile; nothing was written")
-        if self.files and path.parent != self.record.path.parent:
-            raise ExportError("New meshes belong beside {}; export to its folder", self.record.path)
         file_records.write_files(path, [*self.files, OutputFile(path.name, self.patched.data)])
         self.projects.expire()
         digest = file_records.session_files()[str(path)].digest
@@ -110,19 +108,19 @@ class PlannedPatch:
         file_records.write([collection], replace(self.record, path=path, digest=digest), is_confirmed=True)
         stored = self.objects.agree(self.patched.keys, self.gone)
         collection.meshferry.unshown_nodes = json.dumps(sorted(self.unshown))
-        made = {**self.ledger.made, **{file.name: digest_of_content(file.data) for file in self.files}}
+        kept = self.ledger.made if path.parent == self.record.path.parent else {}
+        made = {**kept, **{file.name: digest_of_content(file.data) for file in self.files}}
         Ledger(digest, digest, dict(self.ledger.marks), self.removed, made).keep_for(collection, stored)
 
 
-def plan_patch(
-    collection: bpy.types.Collection, projects: Projects, *, makes_files: bool = False
-) -> Steps[PlannedPatch]:
+def plan_patch(collection: bpy.types.Collection, projects: Projects, target: Path | None = None) -> Steps[PlannedPatch]:
     """Compare an imported collection with its file on disk; return the changes, whose result has been verified.
 
     Parameters
     ----------
-    makes_files:
-        Whether meshes that were made in Blender become files beside the file, if its format allows it.
+    target:
+        Path to which the changes will be written, beside which meshes made in Blender become files, if the format
+        allows it. None if the export must not make files.
 
     Raises
     ------
@@ -145,15 +143,15 @@ def plan_patch(
     files = made_files(record.path, ledger) if loaded.format.adds_models else None
     objects = PlacedObjects(collection, _placement_of(scene), report, ledger, made_files=files)
     added = Additions()
-    if makes_files and files is not None:
-        added = yield from additions(objects, loaded, projects, ledger)
+    if target is not None and files is not None:
+        added = yield from additions(objects, loaded, target, projects, ledger)
     if added.edits:
         loaded, scene = yield from _with_edits(loaded, added.edits, options, projects)
     if added.keys or added.surfaces:
         report = Report()
         choices = {"made_files": files, "added": added.keys, "surfaces": added.surfaces}
         objects = PlacedObjects(collection, _placement_of(scene), report, ledger, **choices)
-    elif objects.made and not makes_files:
+    elif objects.made and target is None:
         _report_made(objects.made, report)
     report.messages.extend(added.messages)
     part = objects.part
