@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import bpy
+import numpy as np
 from mathutils import Matrix
 
 from . import names
@@ -102,9 +103,9 @@ def node_of(obj: bpy.types.Object | None) -> str:
 
 
 def has_given_parent(obj: bpy.types.Object) -> bool:
-    """Return whether an imported object still has the same parent as in its file."""
+    """Return whether an imported object still has the same parent as in its file, and not one of another origin."""
     given: str = obj.meshferry.given_parent_key
-    return node_of(obj.parent) == given
+    return node_of(obj.parent) == given and (obj.parent is None or bool(given))
 
 
 def has_given_space(obj: bpy.types.Object) -> bool:
@@ -150,8 +151,10 @@ def set_transform(obj: bpy.types.Object, other: bpy.types.Object) -> None:
 
 
 def space_of(obj: bpy.types.Object) -> list[float]:
-    """Return parent inverse and delta transform of an object as numbers."""
-    inverse = [number for row in obj.matrix_parent_inverse for number in row]
+    """Return parent inverse and delta transform of an object as numbers; a parent of another origin counts, too."""
+    is_foreign = obj.parent is not None and not node_of(obj.parent)
+    matrix = obj.parent.matrix_world @ obj.matrix_parent_inverse if is_foreign else obj.matrix_parent_inverse
+    inverse = [number for row in matrix for number in row]
     deltas = (obj.delta_location, obj.delta_rotation_euler, obj.delta_rotation_quaternion, obj.delta_scale)
     return [*inverse, *(number for delta in deltas for number in delta)]
 
@@ -166,16 +169,19 @@ def mark_place(obj: bpy.types.Object) -> None:
 def space_given(obj: bpy.types.Object) -> dict[str, Any]:
     """Return what the last export noted about an object's space; nothing if there was none, or if it is damaged."""
     try:
-        return dict(json.loads(obj.meshferry.given_space or "{}"))
+        space = dict(json.loads(obj.meshferry.given_space or "{}"))
+        matrix = np.array(space.get("applied", np.identity(4).ravel()), np.float64)
     except (ValueError, TypeError, RecursionError):
         return {}
+    return space if matrix.shape == (16,) and np.abs(matrix).max() < 1e12 else {}
 
 
 def update_place(obj: bpy.types.Object, other: bpy.types.Object, parent: bpy.types.Object | None) -> None:
     """Give an object the place of a new import, unless the user moved it since the import or the last export."""
     space = space_given(obj)
     if space.get("is_placed"):
-        if has_given_parent(obj) and not is_moved(obj) and space["place"] == space_of(obj):
+        is_same = node_of(obj.parent) == obj.meshferry.given_parent_key and space.get("place") == space_of(obj)
+        if is_same and not is_moved(obj):
             take_place(obj, other, parent)
         return
     is_in_place = has_given_space(obj) and not is_moved(obj)

@@ -111,12 +111,14 @@ def ledger_of(owner: Any) -> Ledger | None:
 
 
 def move(key: Key, owner: Any, unchanged: Iterable[Any]) -> None:
-    """Move a ledger to the file as a reload read it; keep only the marks of objects that the reload left alone."""
-    found = ledgers().pop(key)
-    found.digest = found.agreed = owner.meshferry.file.digest
-    kept = [obj for obj in unchanged if obj.session_uid in found.marks]
-    found.marks = {}
-    found.keep_for(owner, kept)
+    """Give the file as a reload read it a ledger with only the marks of objects that the reload left alone.
+
+    The earlier ledger stays for *Undo* of the reload, after which the import has its earlier identifier.
+    """
+    before, digest = ledgers().pop(key), owner.meshferry.file.digest
+    kept = [obj for obj in unchanged if obj.session_uid in before.marks]
+    Ledger(digest, digest, removed=before.removed, made=before.made).keep_for(owner, kept)
+    ledgers().setdefault(key, before)
 
 
 def follow_reload(owner: Any, digest: str, objects: Iterable[Any]) -> None:
@@ -167,13 +169,13 @@ def take_from_blend() -> None:
         text = owner.meshferry.file.ledger
         if text and owner.is_editable:
             owner.meshferry.file.ledger = ""
-            found = _parsed(text)
+            found = _parsed(text, owner)
             if found is not None:
                 ledgers().setdefault(key_of(owner), found)
 
 
-def _parsed(text: str) -> Ledger | None:
-    """Return the ledger in a text, in which the marks are names of settled objects; None if it is damaged."""
+def _parsed(text: str, owner: Any) -> Ledger | None:
+    """Return the ledger in a text, in which the marks are names of the owner's settled objects; None if damaged."""
     try:
         found = Ledger(**json.loads(text))
         texts = [found.digest, found.agreed, *found.marks]
@@ -183,5 +185,6 @@ def _parsed(text: str) -> Ledger | None:
     if not all(isinstance(text, str) for text in texts):
         return None
     names: set[Any] = set(found.marks)
-    found.marks = {obj.session_uid: marks_of(obj) for obj in bpy.data.objects if obj.name in names}
+    own = [obj for obj in bpy.data.objects if obj.meshferry.import_id == owner.meshferry.import_id]
+    found.marks = {obj.session_uid: marks_of(obj) for obj in own if obj.name in names}
     return found

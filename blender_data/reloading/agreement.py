@@ -59,6 +59,7 @@ def _note(collection: bpy.types.Collection, objects: Collection[bpy.types.Object
     noted = ledger.ledgers().setdefault(ledger.key_of(collection), new)
     noted.digest = digest_of(written.path)
     nodes = {node.name for node in written.scene.nodes}
+    inside = {*objects}
     joined = {above for obj in objects if (above := _joined_into(obj, nodes)) is not None}
     for obj in objects:
         if name_in_file(obj) not in nodes and obj.type != "ARMATURE":
@@ -66,7 +67,7 @@ def _note(collection: bpy.types.Collection, objects: Collection[bpy.types.Object
         marks = {**ledger.marks_of(obj), "import_id": collection.meshferry.import_id, "node_path": path_of(obj)}
         if written.can.node_hierarchy:
             marks["given_transform"] = import_marks.transform_of(obj)
-            is_inside = obj.parent in {*objects}
+            is_inside = obj.parent in inside
             marks["given_parent_key"] = path_of(obj.parent) if is_inside else import_marks.node_of(obj.parent)
         space = {"place": import_marks.space_of(obj), "is_placed": written.can.node_hierarchy}
         space["is_baked"] = obj in joined or is_baked(obj, written.can)
@@ -120,6 +121,10 @@ def conflicts(pairs: Pairs, can: Capabilities, *, was_exported: bool) -> list[bp
     ``was_exported`` is whether an export of which nothing was noted may have written the file.
     """
     found = []
+    parts: dict[str, set[bpy.types.Mesh]] = {}
+    for obj in bpy.data.objects:
+        if obj.type == "MESH" and obj.meshferry.node_path and obj not in pairs:
+            parts.setdefault(obj.meshferry.node_path, set()).add(obj.data)
     for new, old in pairs.items():
         space = import_marks.space_given(old)
         matrix = np.reshape(space.get("applied", np.identity(4)), (4, 4))
@@ -128,18 +133,16 @@ def conflicts(pairs: Pairs, can: Capabilities, *, was_exported: bool) -> list[bp
         is_lost = is_applied and (
             np.linalg.det(matrix) < 1e-9 or old.type == "ARMATURE" or armature_of(old) is not None
         )
-        if new.type != old.type or baked or is_lost or _is_split(old, new):
+        if new.type != old.type or baked or is_lost or _is_split(parts.get(old.meshferry.node_path, ()), new):
             found.append(new)
     return found
 
 
-def _is_split(old: bpy.types.Object, new: bpy.types.Object) -> bool:
-    """Return whether an object and its copies together have the faces of the new mesh: *Separate* split it."""
-    path, faces = old.meshferry.node_path, len(new.data.polygons) if new.type == "MESH" else 0
-    meshes = [obj for obj in bpy.data.objects if obj.type == "MESH" and obj != new]
-    parts = {obj.data for obj in meshes if obj.meshferry.node_path == path}
+def _is_split(parts: Collection[bpy.types.Mesh], new: bpy.types.Object) -> bool:
+    """Return whether meshes of a node's object and its copies have the faces of the new one: *Separate* split it."""
+    faces = len(new.data.polygons) if new.type == "MESH" else 0
     counts = [len(mesh.polygons) for mesh in parts]
-    return bool(path) and len(parts) > 1 and max(counts) < faces and sum(counts) <= faces
+    return len(counts) > 1 and max(counts) < faces and sum(counts) <= faces
 
 
 def take_back(new: bpy.types.Object, old: bpy.types.Object) -> None:

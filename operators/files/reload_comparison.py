@@ -45,8 +45,8 @@ class Comparison:
         if self.again is not None and self.found is not None:
             record = replace(self.again.record, digest=digest_of(self.again.record.path))
             file_records.write(self.found.owners, record)
-            everything = candidates_of(context, self.found.source)
-            self.again.note([obj for obj in everything if self.is_whole() or obj in {*objects}])
+            everything, chosen = candidates_of(context, self.found.source), {*objects}
+            self.again.note([obj for obj in everything if self.is_whole() or obj in chosen])
 
 
 def compare_steps(context: bpy.types.Context, path: str, objects: Collection[Any]) -> Steps[Comparison]:

@@ -321,4 +321,4 @@ def test_files_are_checked_and_inspected() -> None:
     assert meshferry.check(EXAMPLES / "lamp.mesh") == []
     facts = meshferry.inspect((EXAMPLES / "windmill.timbermesh").read_bytes())
     assert facts["format"] == "timbermesh" and facts["triangles"] == 2076 and facts["clips"][0]["name"] == "Default"
-    assert meshferry.formats()["unigine_mesh"].written_extensions == (".mesh",)
+    assert meshferry.formats()["unigine_mesh"].written_extensions == (".mesh", ".mesh_skinned")

@@ -494,3 +494,86 @@ def test_what_was_exported_on_save_is_known(saving, tmp_path, capfd, extension, 
     reload(bpy, bpy.data.objects[name])
     said, found = capfd.readouterr().out, differences(before, shown(bpy))
     assert found == [] if "Changed in the file, but kept" in said else all(one.split(".")[0] == name for one in found)
+
+
+@pytest.mark.parametrize("extension", [".timbermesh", ".mesh", ".node"])
+@pytest.mark.parametrize("is_exported", [False, True], ids=["imported", "exported"])
+def test_a_parent_that_no_file_has_stays(clean_blender, tmp_path, extension, is_exported):
+    """A reload neither removes it nor moves what is below it, also if it moved since the export."""
+    bpy = clean_blender
+    path = make(bpy, tmp_path, extension)
+    stand = bpy.data.objects.new("Stand", None)
+    stand.location, stand.rotation_euler = (1, 2, 3), (0, 0, 1)
+    bpy.context.scene.collection.objects.link(stand)
+    root = next(obj for obj in bpy.context.scene.objects if obj.meshferry.import_id and obj.parent is None)
+    name = "thing" if extension == ".mesh" else "#Top"
+    root.parent = stand
+    if is_exported:
+        assert again(bpy, bpy.data.objects[name])
+        stand.location.x += 4
+    before = shown(bpy)
+    for victim, changed in ((None, []), (name, [name])):
+        if victim:
+            raise_node(path, victim, is_place=extension == ".node")
+        reload(bpy, bpy.data.objects[name])
+        assert differences(before, shown(bpy)) == changed
+        assert root.parent == stand
+
+
+@pytest.mark.parametrize("extension", [".mesh", pytest.param(".data", marks=pytest.mark.slow)])
+def test_what_was_exported_is_known_after_undo_of_a_reload(clean_blender, tmp_path, extension):
+    bpy = clean_blender
+    path = make(bpy, tmp_path, extension)
+    turn(bpy, edited(bpy))
+    bpy.ops.ed.undo_push(message="turn")
+    assert again(bpy, bpy.data.objects["thing"])
+    bpy.ops.ed.undo_push(message="export")
+    bpy.ops.ed.undo()
+    raise_node(path, "thing", is_place=False)
+    reload(bpy, bpy.data.objects["thing"])
+    before = shown(bpy)
+    bpy.ops.ed.undo_push(message="reload")
+    bpy.ops.ed.undo()
+    assert differences(before, shown(bpy)) == ["thing"]
+    reload(bpy, bpy.data.objects["thing"])
+    assert differences(before, shown(bpy)) == []
+
+
+@pytest.mark.parametrize(
+    "text", ['{"is_placed": 1}', '{"applied": [1]}', '{"applied": null}', f'{{"applied": [{"NaN, " * 15}NaN]}}', "[1]"]
+)
+def test_damaged_notes_of_an_export_are_ignored(clean_blender, tmp_path, text):
+    bpy = clean_blender
+    path = make(bpy, tmp_path, ".mesh")
+    before = triangles(shown(bpy))
+    obj = edited(bpy)
+    obj.meshferry.given_space = text
+    raise_node(path, "thing", is_place=False)
+    reload(bpy, obj)
+    assert are_same_triangles(before + np.array([0, 0, 1]), triangles(shown(bpy)))
+
+
+def test_what_was_exported_is_known_after_appending(clean_blender, tmp_path):
+    """In a .blend file elsewhere whose own objects have the same names; nothing is written without a question."""
+    from meshferry.blender_data.property_groups import ledger
+
+    bpy, blend = clean_blender, str(tmp_path / "scene.blend")
+    path = make(bpy, tmp_path, ".timbermesh")
+    edited(bpy).location.x += 3
+    assert again(bpy, bpy.data.objects["#Top"])
+    bpy.ops.wm.save_as_mainfile(filepath=blend)
+    bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
+    box(bpy, "#Top")
+    with bpy.data.libraries.load(blend) as (_stored, taken):
+        taken.collections = ["thing"]
+    home = taken.collections[0]
+    bpy.context.scene.collection.children.link(home)
+    assert (home.meshferry.source_path, home.meshferry.file.path) == (str(path), str(path))
+    assert not home.meshferry.file.ledger
+    assert ledger.ledger_of(home).marks.keys() <= {obj.session_uid for obj in home.all_objects}
+    select(bpy, bpy.data.objects["#Base"])
+    with pytest.raises(RuntimeError, match="neither read nor chosen since"):
+        bpy.ops.export_scene.meshferry_again()
+    before = shown(bpy)
+    reload(bpy, bpy.data.objects["#Base"])
+    assert differences(before, shown(bpy)) == []
