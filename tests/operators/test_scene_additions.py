@@ -162,6 +162,21 @@ def test_redo_puts_the_node_back(path: Path, clean_blender: Any) -> None:
     assert sorted(path.read_bytes().splitlines()) == sorted(whole.splitlines()) and contents(folder) == files
 
 
+@pytest.mark.parametrize("is_changed", [False, True])
+def test_reload_keeps_the_file_of_a_mesh(path: Path, clean_blender: Any, is_changed: bool) -> None:
+    bpy, folder = clean_blender, path.with_suffix("")
+    tetra("Chair", collection(bpy))
+    export(bpy)
+    if is_changed:
+        path.write_bytes(path.read_bytes() + b"\n")
+    bpy.context.view_layer.objects.active = bpy.data.objects["Chair"]
+    assert bpy.ops.import_scene.meshferry_reload() == {"FINISHED"}
+    bpy.data.objects["Chair"].data.vertices[0].co.z += 1
+    assert export(bpy).startswith("courtyard.world: Files beside it: 'courtyard/Chair.mesh', 1 warning: Chair: 1 surf")
+    assert [one.name for one in folder.glob("*.mesh")] == ["Chair.mesh"]
+    assert_same_triangles(triangles(path, "Chair"), shown(bpy.data.objects["Chair"]), 1e-5)
+
+
 def test_files_of_others_are_left_alone(path: Path, clean_blender: Any) -> None:
     bpy, folder = clean_blender, path.with_suffix("")
     folder.mkdir()

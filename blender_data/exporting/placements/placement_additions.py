@@ -13,7 +13,7 @@ from ....io_formats.api import LoadedFile
 from ....io_formats.core.errors import ExportError
 from ....io_formats.core.format import OutputFile
 from ....io_formats.core.messages import Message, Report, counted, distinct, listed, of_kind
-from ....io_formats.core.placement import ADDED, KnownFiles, ModelUse, NewNode, NodeEdit, PlacedNode, Placement
+from ....io_formats.core.placement import ADDED, KnownFiles, ModelUse, NewNode, NodeEdit, PlacedNode
 from ....io_formats.core.scene import Scene
 from ....io_formats.projects import Projects
 from ...export_options import ExportOptions, ExportRequest
@@ -92,7 +92,7 @@ def additions(
         scene = yield from export.steps()
         part = export.parts[0]
         report_left_out(chosen, request.options, capabilities, scene.report, has_clips=bool(scene.clips))
-        known = KnownFiles(own, _used_files(objects, folder), _files_of_models(made, part, scene.placement, objects))
+        known = KnownFiles(own, _used_files(objects, folder), _files_of_models(made, part, scene, objects))
         reserved = {*ledger.removed, *objects.nodes}
         arguments = (loaded.document, scene, target, projects, known, reserved)
         new = yield from without_bpy("Encoding", loaded.format.new_nodes, *arguments)
@@ -153,34 +153,36 @@ def _used_files(objects: PlacedObjects, folder: Path) -> set[str]:
 
 
 def _files_of_models(
-    made: Mapping[bpy.types.Object, str], part: PlacedPart, placement: Placement, objects: PlacedObjects
+    made: Mapping[bpy.types.Object, str], part: PlacedPart, scene: Scene, objects: PlacedObjects
 ) -> dict[int, str]:
     """Return the file of each model that an export made before. A file gets the model of its first object.
 
-    Surfaces without a material, which have the name of the object, get their name in the file.
+    Surfaces without a material, which have the name of the object, get their name in the file. Imports give them a
+    material with this name.
     """
     found: dict[int, str] = {}
+    unknown = {"", *(material.name for material in scene.materials if not material.identity)}
     for obj, file in made.items():
         use = part.nodes[part.node_of[obj]].content if obj in part.node_of else None
         if isinstance(use, ModelUse) and file not in found.values() and use.model not in found:
             found[use.model] = file
-            known, mesh = objects.nodes[objects.key(obj)].content, placement.models[use.model].read().nodes[0].mesh
-            slots, written = known.slots if isinstance(known, ModelUse) else (), surfaces.written(obj)
-            if mesh is not None and len(slots) == len(written) == len(mesh.surfaces):
-                rows = zip(mesh.surfaces, mesh.materials, written, slots, strict=True)
-                mesh.surfaces = [
-                    surface if material or entry.has_own_name else replace(surface, name=slot.name)
-                    for surface, material, entry, slot in rows
-                ]
+            mesh = scene.placement.models[use.model].read().nodes[0].mesh
+            slots, written = objects.nodes[objects.key(obj)].content.slots, surfaces.written(obj)
+            if len(slots) == len(written) == len(mesh.surfaces):
+                for number, (slot, entry) in enumerate(zip(slots, written, strict=True)):
+                    name = mesh.materials[number]
+                    if slot.material is None and name in unknown & {"", slot.name}:
+                        mesh.materials[number] = ""
+                        if not entry.has_own_name:
+                            mesh.surfaces[number].name = slot.name
     return found
 
 
 def _is_kept(known: PlacedNode, new: NewNode) -> bool:
     """Return whether a node in the file can show a mesh that is written again: its kind and surfaces are the same."""
     slots = known.content.slots if isinstance(known.content, ModelUse) else ()
-    has_all = sorted(slot.name for slot in slots) == sorted(name for name, _ in new.surfaces)
-    has_lost_material = any(slot.material for slot in slots) and not all(identity for _, identity in new.surfaces)
-    return known.kind == new.kind and has_all and not has_lost_material
+    had = sorted((slot.name, bool(slot.material)) for slot in slots)
+    return known.kind == new.kind and had == sorted((name, bool(identity)) for name, identity in new.surfaces)
 
 
 def _changed_files(outputs: Iterable[OutputFile], folder: Path, own: Container[str]) -> list[OutputFile]:
