@@ -216,13 +216,7 @@ class FileFormat:
         return refusal
 
     def new_nodes(
-        self,
-        document: Any,
-        scene: Scene,
-        path: Path,
-        projects: Projects,
-        known: KnownFiles,
-        reserved: Collection[str] = (),
+        self, document: Any, scene: Scene, path: Path, projects: Projects, known: KnownFiles, reserved: Collection[str]
     ) -> NewNodes:
         """Return nodes for the first part of a scene's placement that can be added to an imported file.
 

@@ -84,37 +84,30 @@ def additions(
     text = "{} without faces now, so the file keeps the old mesh: {}"
     Report(found.messages).loss_of("mesh-without-faces", text, empty, most=_MOST_NAMES)
     if chosen:
-        source = Source("OBJECTS", objects=tuple(chosen))
-        name = objects.collection.name
-        capabilities = loaded.format.capabilities
-        request = ExportRequest(bpy.context, source, ExportOptions(use_hidden=True), name, capabilities)
-        export = _NewNodesExport(request)
+        source, capabilities = Source("OBJECTS", objects=tuple(chosen)), loaded.format.capabilities
+        options, name = ExportOptions(use_hidden=True), objects.collection.name
+        export = _NewNodesExport(ExportRequest(bpy.context, source, options, name, capabilities))
         scene = yield from export.steps()
         part = export.parts[0]
-        report_left_out(chosen, request.options, capabilities, scene.report, has_clips=bool(scene.clips))
+        report_left_out(chosen, options, capabilities, scene.report, has_clips=bool(scene.clips))
         known = KnownFiles(own, _used_files(objects, folder), _files_of_models(made, part, scene, objects))
-        reserved = {*ledger.removed, *objects.nodes}
-        arguments = (loaded.document, scene, target, projects, known, reserved)
+        arguments = (loaded.document, scene, target, projects, known, {*ledger.removed, *objects.nodes})
         new = yield from without_bpy("Encoding", loaded.format.new_nodes, *arguments)
         found.files = _changed_files(new.outputs, folder, own)
         for obj, number in part.node_of.items():
             use = part.nodes[number].content
             if isinstance(use, ModelUse):
-                node = new.nodes[number]
-                known_node = objects.nodes[objects.key(obj)] if made.get(obj) == new.models[use.model] else None
-                if known_node is not None and _is_kept(known_node, node):
+                node, is_same_file = new.nodes[number], made.get(obj) == new.models[use.model]
+                if is_same_file and _is_kept(objects.nodes[objects.key(obj)], node):
                     found.surfaces[obj] = node.surfaces
                 else:
-                    found.keys[obj] = node.key
-                    edit = NodeEdit(node.key, obj.name, parent=objects.part.only_root, content=node.text)
-                    found.edits.append(edit)
+                    found.keys[obj], root = node.key, objects.part.only_root
+                    found.edits.append(NodeEdit(node.key, obj.name, parent=root, content=node.text))
         if found.files or found.edits:
             found.messages += distinct([*new.messages])
-    changed = sorted(belongs.keys() & {*objects.made.values()} - own)
-    if changed:
-        report = Report(found.messages)
-        text = "{} changed by another program since an export made it, or made on another machine; not replaced: {}"
-        report.loss_of("made-file-changed", text, of_kind("file", changed), "file", most=_MOST_NAMES)
+    changed = of_kind("file", sorted(belongs.keys() & {*objects.made.values()} - own))
+    text = "{} changed by another program since an export made it, or made on another machine; not replaced: {}"
+    Report(found.messages).loss_of("made-file-changed", text, changed, "file", most=_MOST_NAMES)
     return found
 
 
@@ -197,7 +190,6 @@ def _changed_files(outputs: Iterable[OutputFile], folder: Path, own: Container[s
     refused = [output.name for output in found if output.name not in own and os.path.lexists(folder / output.name)]
     if refused:
         template = "{} in {} not made by an export of this file, or changed since; rename or remove: {}"
-        raise ExportError(
-            template, counted(len(refused), "file"), folder, listed(of_kind("file", refused), _MOST_NAMES)
-        )
+        names = listed(of_kind("file", refused), _MOST_NAMES)
+        raise ExportError(template, counted(len(refused), "file"), folder, names)
     return found

@@ -7,6 +7,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -405,13 +406,11 @@ class PlacedObjects:
         found: dict[bpy.types.Object, tuple[SlotMaterial, ...]] = {}
         left: list[str] = []
         for obj, surfaces in self._surfaces.items():
-            waiting: dict[str, list[str]] = {}
-            for name, identity in surfaces:
-                waiting.setdefault(name, []).append(identity)
             content = self.nodes[self.key(obj)].content
             slots = content.slots if isinstance(content, ModelUse) else ()
-            pairs = [(place, waiting[slot.name].pop(0)) for place, slot in enumerate(slots) if waiting.get(slot.name)]
-            found[obj] = tuple(SlotMaterial(place, "", identity) for place, identity in pairs if identity)
+            by_name = sorted(range(len(slots)), key=lambda place: slots[place].name)
+            pairs = zip(by_name, sorted(surfaces, key=itemgetter(0)), strict=False)
+            found[obj] = tuple(SlotMaterial(place, "", identity) for place, (_, identity) in pairs if identity)
         for obj in (*self.own, *self.sources):
             if obj in self._surfaces or obj in self._added_keys:
                 continue
