@@ -79,7 +79,7 @@ def additions(
     made = {obj: file for obj, file in objects.made.items() if file in own and obj in enabled}
     others = [obj for obj, file in objects.made.items() if file not in belongs]
     wanted = [*made, *(obj for obj in (*others, *objects.new_meshes) if obj in enabled)]
-    chosen = [obj for obj in wanted if obj.type != "MESH" or len(obj.evaluated_get(depsgraph).data.polygons)]
+    chosen = [obj for obj in wanted if len(obj.evaluated_get(depsgraph).data.polygons)]
     empty = [obj.name for obj in made if obj not in chosen]
     text = "{} without faces now, so the file keeps the old mesh: {}"
     Report(found.messages).loss_of("mesh-without-faces", text, empty, most=_MOST_NAMES)

@@ -29,7 +29,7 @@ from ....io_formats.core.placement import (
 )
 from ... import import_marks
 from ... import names as blender_data_names
-from ...armature_modifiers import MESHABLE, armature_of
+from ...armature_modifiers import armature_of
 from ...import_marks import objects_in, objects_of
 from ...mesh_data.checksums import edits_of, has_other_mesh, is_changed
 from ...property_groups.ledger import Ledger
@@ -316,7 +316,7 @@ class PlacedObjects:
                 self._slots_of[obj] = source.meshferry.node_slots
         copies = [obj for obj in self._left_out if obj.type == "MESH"]
         if self._adds_models:
-            made = [obj for obj in new if obj not in found and obj.type in MESHABLE and obj.instance_type == "NONE"]
+            made = [obj for obj in new if obj not in found and obj.type == "MESH" and obj.instance_type == "NONE"]
             self.new_meshes = sorted({*made, *copies}, key=lambda obj: obj.name)
             text = "{} with a new mesh, which only Re-export writes, of enabled objects with faces: {}"
         else:
