@@ -315,13 +315,11 @@ class PlacedObjects:
                 found[obj] = self.key(source)
                 self._slots_of[obj] = source.meshferry.node_slots
         copies = [obj for obj in self._left_out if obj.type == "MESH"]
+        text = "{} with a new mesh, not written into the scene: {}"
         if self._adds_models:
-            made = [obj for obj in new if obj not in found and obj.type == "MESH" and obj.instance_type == "NONE"]
-            self.new_meshes = sorted({*made, *copies}, key=lambda obj: obj.name)
+            copies += [obj for obj in new if obj not in found and obj.type == "MESH" and obj.instance_type == "NONE"]
             text = "{} with a new mesh, which only Re-export writes, of enabled objects with faces: {}"
-        else:
-            self.new_meshes = sorted(copies, key=lambda obj: obj.name)
-            text = "{} with a new mesh, not written into the scene: {}"
+        self.new_meshes = sorted({*copies}, key=lambda obj: obj.name)
         names = [obj.name for obj in self.new_meshes]
         self.report.loss_of("new-mesh-not-written", text, names, most=_MOST_NAMES)
         meshes = {*self.new_meshes, *found, *(obj for obj in self.own if self.key(obj) in self._made_files)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections.abc import Collection
@@ -79,13 +80,10 @@ class _Additions(SetBuilder):
         found: list[str] = []
         for number, model in enumerate(self.placement.models):
             plain = f"{self.name}/{file_name(model.name)}"
-            stem, count = plain, 1
-            if number in self._known.of_models:
-                stem = str(PurePosixPath(self._known.of_models[number]).with_suffix(""))
-            else:
-                while not taken.isdisjoint(cautious_key(stem + ending) for ending in _ENDINGS):
-                    count += 1
-                    stem = f"{plain}_{count}"
+            names = (f"{plain}_{count}" if count > 1 else plain for count in itertools.count(1))
+            free = (name for name in names if taken.isdisjoint(cautious_key(name + ending) for ending in _ENDINGS))
+            known = self._known.of_models.get(number)
+            stem = str(PurePosixPath(known).with_suffix("")) if known else next(free)
             taken |= {cautious_key(stem + ending) for ending in _ENDINGS}
             found.append(stem)
         return found
