@@ -322,6 +322,21 @@ def test_poses_and_sets_to_be_upgraded(clean_blender, tmp_path, capfd):
         assert all(f'version="{root_version}"' in text for text in texts)
 
 
+@pytest.mark.parametrize("hides", [False, True])
+def test_selected_meshes_share_the_pose_of_their_armature(clean_blender, tmp_path, capfd, hides):
+    bpy = clean_blender
+    armature = rig()
+    meshes = [skinned(armature, name) for name in ("A", "B")]
+    add("Other", bpy.data.meshes.new("Other"), model_collection())
+    armature.hide_set(hides)
+    for obj in bpy.context.view_layer.objects:
+        obj.select_set(obj in meshes)
+    export(bpy, tmp_path / "held.node", characters="POSE", collection="")
+    names = [(node.name, node.element.get("type")) for node in WrittenScene(tmp_path / "held.node").nodes()]
+    assert names == [("Rig", "NodeSkeletonPose"), ("A", "ObjectMeshSkinned"), ("B", "ObjectMeshSkinned")]
+    assert "left out" not in capfd.readouterr().out
+
+
 def test_single_files_of_a_character(clean_blender, tmp_path, capfd):
     """A mesh with its skeleton, then an animation that finds it, and all of them imported again."""
     bpy = clean_blender
