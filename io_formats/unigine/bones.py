@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..core.errors import ExportError
 from ..core.messages import Named, Report, Text, counted, listed, of_kind
-from ..core.scene import FloatArray, Joint, Skeleton
+from ..core.scene import FloatArray, Joint, Mesh, Scene, Skeleton
 from ..encodings.byte_reader import ByteStream
-from ..geometry.hierarchy import own_ancestor
+from ..geometry.hierarchy import own_ancestor, parents_first
 from . import values
 
 MOST_BONES = 32768
@@ -170,3 +170,31 @@ def from_skeleton(skeleton: Skeleton) -> tuple[list[Bone], FloatArray]:
             "Bone '{}' of '{}': its rest transform holds NaN or infinite values", Named("bone", name), skeleton.name
         )
     return [Bone(joint.name, joint.parent) for joint in skeleton.joints], transforms
+
+
+def with_parents_first(scene: Scene) -> Scene:
+    """Return a scene of one skeleton with parents before their children, the order of SDK 2.21 and later.
+
+    The given scene is not modified; it is returned if it has that order.
+    """
+    joints = scene.skeletons[0].joints if scene.skeletons else []
+    order = parents_first([joint.parent for joint in joints])
+    if order == sorted(order):
+        return scene
+    place = np.argsort(order)
+    ordered = [joints[old] for old in order]
+    moved = [replace(one, parent=int(place[one.parent]) if one.parent >= 0 else -1) for one in ordered]
+
+    def with_weights(mesh: Mesh | None) -> Mesh | None:
+        if mesh is None or mesh.joint_indices is None:
+            return mesh
+        old = mesh.joint_indices
+        known = (old >= 0) & (old < len(joints))  # others are reported later
+        return replace(mesh, joint_indices=np.where(known, place[np.where(known, old, 0)], old))
+
+    clips = [
+        replace(clip, transforms=[replace(track, target=int(place[track.target])) for track in clip.transforms])
+        for clip in scene.clips
+    ]
+    nodes = [replace(node, mesh=with_weights(node.mesh)) for node in scene.nodes]
+    return replace(scene, nodes=nodes, skeletons=[replace(scene.skeletons[0], joints=moved)], clips=clips)

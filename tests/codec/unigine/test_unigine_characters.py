@@ -131,6 +131,27 @@ def test_a_mesh_and_its_skeleton_are_one_set(samples: Path, tmp_path: Path) -> N
         write_mesh(scene, tmp_path / "hero.mesh_skinned")
 
 
+def test_parents_come_before_their_children(samples: Path, tmp_path: Path) -> None:
+    scene = with_clip(rigged(samples))
+    turned = replace(scene, skeletons=[replace(scene.skeletons[0])], nodes=[replace(scene.nodes[0])])
+    joints, mesh = scene.skeletons[0].joints, scene.nodes[0].mesh
+    turned.skeletons[0].joints = [
+        replace(one, parent=3 - one.parent if one.parent >= 0 else -1) for one in joints[::-1]
+    ]
+    turned.nodes[0].mesh = replace(mesh, joint_indices=3 - mesh.joint_indices)
+    turned.clips = [
+        replace(scene.clips[0], transforms=[replace(one, target=3 - one.target) for one in scene.clips[0].transforms])
+    ]
+    files = []
+    for one, folder in ((scene, tmp_path / "a"), (turned, tmp_path / "b")):
+        folder.mkdir()
+        write_mesh(one, folder / "hero.mesh_skinned")
+        write_clip(one, folder / "walk.anim", skeleton=GUID)
+        (folder / "own.skeleton").write_bytes(UNIGINE_SKELETON.write(UNIGINE_SKELETON.from_scene(one)))
+        files.append([(folder / name).read_bytes() for name in ("hero.mesh_skinned", "walk.anim", "own.skeleton")])
+    assert files[0] == files[1]
+
+
 def test_names_and_versions_agree(samples: Path, tmp_path: Path) -> None:
     scene = rigged(samples)
     for name, version in (("a.mesh", "SK10"), ("a.mesh_skinned", "MS14")):
