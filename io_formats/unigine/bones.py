@@ -193,8 +193,10 @@ def with_parents_first(scene: Scene) -> Scene:
         return replace(mesh, joint_indices=np.where(known, place[np.where(known, old, 0)], old))
 
     clips = [
-        replace(clip, transforms=[replace(track, target=int(place[track.target])) for track in clip.transforms])
+        replace(clip, transforms=[replace(one, target=int(place[one.target])) for one in clip.transforms])
         for clip in scene.clips
     ]
+    for clip in clips:
+        clip.transforms.sort(key=lambda track: track.target)
     nodes = [replace(node, mesh=with_weights(node.mesh)) for node in scene.nodes]
     return replace(scene, nodes=nodes, skeletons=[replace(scene.skeletons[0], joints=moved)], clips=clips)

@@ -59,6 +59,7 @@ def test_fixtures_are_written_from_the_same_input(folder: Path, name: str, optio
     assert found.write(document) == data
     scene = found.to_scene(document, "minimal")
     assert scene.warnings == []
+    assert not any(surface.has_lightmap for node in scene.nodes for surface in node.mesh.surfaces)
     assert found.write(found.from_scene(scene, options)) == data
 
 
