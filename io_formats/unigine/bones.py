@@ -79,8 +79,10 @@ def encode_table(bones: Sequence[Bone]) -> bytes:
     return b"".join(values.encode_string(bone.name) + bone.parent.to_bytes(2, "little", signed=True) for bone in bones)
 
 
-def read_transforms(stream: ByteStream, bones: Sequence[Bone]) -> FloatArray:
-    """Read the local bind transforms of all bones, (nb, 10) float32: translation, rotation (x, y, z, w), scale.
+def read_transforms(stream: ByteStream, bones: Sequence[Bone], kind: str = "bind") -> FloatArray:
+    """Read the local transforms of all bones, (nb, 10) float32: translation, rotation (x, y, z, w), scale.
+
+    ``kind`` names the transforms in messages.
 
     Raises
     ------
@@ -88,12 +90,12 @@ def read_transforms(stream: ByteStream, bones: Sequence[Bone]) -> FloatArray:
         The data is cut off, or a value is NaN or infinite.
     """
     start = stream.position
-    transforms: FloatArray = stream.array(np.float32, (len(bones), 10), "the bind transforms of the bones")
+    transforms: FloatArray = stream.array(np.float32, (len(bones), 10), Text("the {} transforms of the bones", kind))
     broken = np.flatnonzero(~np.isfinite(transforms).all(1))
     if len(broken):
         place = int(broken[0])
-        template = "The bind transform of bone '{}' holds a number that is not finite"
-        raise stream.error(template, Named("bone", bones[place].name), offset=start + 40 * place)
+        template = "The {} transform of bone '{}' holds a number that is not finite"
+        raise stream.error(template, kind, Named("bone", bones[place].name), offset=start + 40 * place)
     return transforms
 
 

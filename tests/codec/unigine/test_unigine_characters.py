@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import unigine_generated as generated
 from meshferry.io_formats import api, registry
-from meshferry.io_formats.core.errors import ExportError, UnsupportedFormatError
+from meshferry.io_formats.core.errors import ExportError, FormatError, UnsupportedFormatError
 from meshferry.io_formats.core.format import OutputFile
 from meshferry.io_formats.core.messages import errors_of
 from meshferry.io_formats.core.scene import Joint, Scene, Skeleton
@@ -151,6 +151,18 @@ def test_parents_come_before_their_children(samples: Path, tmp_path: Path) -> No
         (folder / "own.skeleton").write_bytes(UNIGINE_SKELETON.write(UNIGINE_SKELETON.from_scene(one)))
         files.append([(folder / name).read_bytes() for name in ("hero.mesh_skinned", "walk.anim", "own.skeleton")])
     assert files[0] == files[1]
+
+
+def test_errors_name_the_place_once(folder: Path, samples: Path, tmp_path: Path) -> None:
+    data = (folder / "fixtures" / "minimal.mesh_skinned").read_bytes()
+    with pytest.raises(FormatError, match="ends within the rest transforms"):
+        UNIGINE_MESH.read(data[:300])
+    with pytest.raises(FormatError, match="The rest transform of bone 'bone_01' holds"):
+        UNIGINE_MESH.read(data[:251] + np.float32(np.nan).tobytes() + data[255:])
+    (tmp_path / "capsule.skeleton").mkdir()
+    with pytest.raises(ExportError, match=r"capsule\.skeleton: the skeleton cannot be read: The file") as caught:
+        write_mesh(rigged(samples), tmp_path / "hero.mesh_skinned")
+    assert str(caught.value).count("capsule.skeleton") == 1
 
 
 def test_names_and_versions_agree(samples: Path, tmp_path: Path) -> None:
