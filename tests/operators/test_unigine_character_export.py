@@ -268,6 +268,15 @@ def test_real_nodes_come_in_and_go_back(project, samples, capfd, name, clip, mov
     assert export(bpy, path, collection=collection.name) == {"FINISHED"}
     lines = zip(data.splitlines(), path.read_bytes().splitlines(), strict=True)
     assert sum(old != new for old, new in lines) == 1
+    assert "edited" not in capfd.readouterr().out
+    armature.pose.bones["Upper"].location.x = 7
+    armature.pose.bones["Upper"].keyframe_insert("location", frame=2)
+    with active(armature, mode="EDIT"):
+        armature.data.edit_bones.new("new").tail = (0, 0, 1)
+    assert export(bpy, path, collection=collection.name) == {"FINISHED"}
+    said = capfd.readouterr().out
+    assert f"1 animation edited here, which the file does not hold; export it to an animation file: '{clip}'" in said
+    assert f"1 armature with edited bones, which the file does not hold: '{armature.name}'" in said
 
 
 def test_poses_and_sets_to_be_upgraded(clean_blender, tmp_path, capfd):
