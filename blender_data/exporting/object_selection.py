@@ -116,7 +116,7 @@ def select(
         Whether a file can hold empties; otherwise only those that show instances are chosen.
     places_models:
         Whether a file places models, so that armatures, cameras, lights and hidden nodes of imported files are chosen
-        too.
+        too, and the armatures of chosen meshes always.
 
     Raises
     ------
@@ -142,6 +142,10 @@ def select(
             left_out.setdefault(refusal, []).append(candidate)
     # No messages for the originals of instances, which are often in an excluded collection.
     shown = set(shown_by(chosen))
+    if places_models:
+        rigs = dict.fromkeys(rig for obj in chosen if (rig := armature_of(obj)) is not None)
+        chosen = list(dict.fromkeys([*chosen, *rigs]))
+        shown |= rigs.keys()
     named = {message: [obj.name for obj in objects if obj not in shown] for message, objects in left_out.items()}
     report_left_out(named, source, report, is_all=not chosen)
     if not chosen:

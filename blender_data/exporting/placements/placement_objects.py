@@ -31,7 +31,7 @@ from ... import import_marks
 from ... import names as blender_data_names
 from ...armature_modifiers import armature_of
 from ...import_marks import objects_in, objects_of
-from ...mesh_data.checksums import edits_of, has_other_mesh, is_changed
+from ...mesh_data.checksums import edited_actions, edits_of, has_other_mesh, is_changed
 from ...property_groups.ledger import Ledger
 from .model_parts import report_missing_parts, report_parts
 from .object_transforms import applied_transforms, is_driven, local_matrix, read_channels
@@ -270,7 +270,7 @@ class PlacedObjects:
         return (shown is None) != (file is None) or (shown is not None and not _is_same_path(shown, file or ""))
 
     def _report_meshes(self) -> None:
-        """Report edited meshes, exchanged meshes, and copies that are not written because of their mesh."""
+        """Report edited meshes, bones and animations, other meshes, and copies not written because of their mesh."""
         edited = [obj.name for obj in self._first_of_meshes() if self.edits[obj.data]]
         text = "{} edited here, which the file does not hold: {}"
         self.report.loss_of("edited-mesh-not-written", text, edited, "mesh", "meshes", most=_MOST_NAMES)
@@ -290,6 +290,13 @@ class PlacedObjects:
         modified = [obj.name for obj in known if any(_changes_mesh(modifier) for modifier in obj.modifiers)]
         text = "{} with modifiers, which the file does not hold: {}"
         self.report.loss_of("modifier-not-written", text, modified, most=_MOST_NAMES)
+        rigs = [obj for obj in known if obj.type == "ARMATURE"]
+        moved = [rig.name for rig in rigs if edits_of(rig) or _has_new_bones(rig)]
+        text = "{} with edited bones, which the file does not hold: {}"
+        self.report.loss_of("edited-bones-not-written", text, moved, "armature", most=_MOST_NAMES)
+        actions = list(dict.fromkeys(action.name for rig in rigs for action in edited_actions(rig)))
+        text = "{} edited here, which the file does not hold; export it to an animation file: {}"
+        self.report.loss_of("edited-animation-not-written", text, actions, "animation", most=_MOST_NAMES)
 
     def _added(self, there: set[bpy.types.Object]) -> dict[bpy.types.Object, str]:
         """Return new objects that show the mesh or collection of a node, each with the key of that node.
@@ -510,6 +517,12 @@ def _content_of(obj: bpy.types.Object) -> bpy.types.ID | None:
     if obj.instance_type == "COLLECTION" and obj.instance_collection is not None:
         return obj.instance_collection
     return obj.data if obj.type == "MESH" else None
+
+
+def _has_new_bones(rig: bpy.types.Object) -> bool:
+    """Return whether an armature has bones that its import did not make, beside others."""
+    joints = [bool(bone.meshferry.joint_name) for bone in rig.data.bones]
+    return any(joints) and not all(joints)
 
 
 def _strangeness(obj: bpy.types.Object) -> tuple[bool, bool]:
