@@ -177,6 +177,24 @@ def test_reload_keeps_the_file_of_a_mesh(path: Path, clean_blender: Any, is_chan
     assert_same_triangles(triangles(path, "Chair"), shown(bpy.data.objects["Chair"]), 1e-5)
 
 
+@pytest.mark.parametrize("is_new", [False, True])
+def test_linked_duplicates_keep_materials_of_their_own(path: Path, clean_blender: Any, is_new: bool) -> None:
+    bpy, home = clean_blender, collection(clean_blender)
+    first = tetra("First", home)
+    first.data.materials.append(None)
+    if not is_new:
+        export(bpy)
+    first.name = "Renamed"
+    second = add("Second", first.data, home, location=(4, 0, 0))
+    second.material_slots[0].link = "OBJECT"
+    second.material_slots[0].material = bpy.data.materials["glow"]
+    bpy.context.view_layer.update()
+    export(bpy)
+    found = by_name(path)
+    assert (found["Renamed"].materials, found["Second"].materials) == ([""], [courtyard.material("glow")])
+    assert len([*path.with_suffix("").glob("*.mesh")]) == 1 and "nothing changed" in export(bpy)
+
+
 def reload(bpy: Any, name: str) -> tuple[str, str]:
     """Reload the file of an object; return the question about it, and the report."""
     from meshferry.operators.files import reload_file
