@@ -1,7 +1,7 @@
 """Reload from File: replace the data of an imported collection, or the imported actions of an armature."""
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -124,7 +124,8 @@ class IMPORT_SCENE_OT_meshferry_reload(LongWork, bpy.types.Operator):
         if source.collection is not None and places_models(source.collection) and Path(path).exists():
             with contextlib.suppress(MeshferryError):
                 _unedited, made = finish(unedited_places(source.collection, session_projects()))
-                objects = [obj for obj in objects if not made.get(obj)]
+                stay = {*conflicts_of_made(made, source.collection), *(obj for obj, is_same in made.items() if is_same)}
+                objects = [obj for obj in objects if obj not in stay]
         lines = [*replaced_edits(objects).values()]
         if not lines:
             return ""
@@ -250,12 +251,9 @@ class Reload:
 
     def _kept(self) -> list[Any]:
         """Return the objects made in Blender whose meshes stay; report those among them that the file has otherwise."""
-        from ...blender_data.reloading.agreement import is_baked
-
-        can = by_name(self.source.collection.meshferry.file_format).capabilities
-        conflicts = [obj for obj, same in self.made.items() if not same and (is_baked(obj, can) or armature_of(obj))]
-        self._report_conflicts(conflicts)
-        return [*conflicts, *(obj for obj, same in self.made.items() if same)]
+        found = conflicts_of_made(self.made, self.source.collection)
+        self._report_conflicts(found)
+        return [*found, *(obj for obj, is_same in self.made.items() if is_same)]
 
     def _import_collection(self) -> Steps[None]:
         """Import the file of the collection again, with new armatures."""
@@ -359,6 +357,17 @@ class Reload:
         self.stand_ins.append(stand_in)
         self.pairs[stand_in] = armature
         return stand_in
+
+
+def conflicts_of_made(made: Mapping[Any, bool], collection: Any) -> list[Any]:
+    """Return the objects whose files differ from them, but hold more than their meshes, so that they stay.
+
+    ``made`` is as in ``Reload.made``.
+    """
+    from ...blender_data.reloading.agreement import is_baked
+
+    can = by_name(collection.meshferry.file_format).capabilities
+    return [obj for obj, is_same in made.items() if not is_same and (is_baked(obj, can) or armature_of(obj))]
 
 
 def find_source(context: bpy.types.Context) -> Any:
