@@ -20,6 +20,7 @@ from .matching import Pairs, pair
 from .reload import ReloadReport
 
 _OF_USER = frozenset(("file", "exports", "source_name", "given_name", "import_id"))
+_OF_PLACE = ("node_path", "given_transform", "given_parent_key", "given_space", "given_hidden")
 
 
 def replace_placed(
@@ -27,6 +28,7 @@ def replace_placed(
     collection: bpy.types.Collection,
     result: ImportResult,
     unedited: Mapping[bpy.types.Object, bool],
+    kept: Collection[bpy.types.Object] = (),
 ) -> ReloadReport:
     """Update the objects of an earlier import to the current content of the file and of the files that it refers to.
 
@@ -41,28 +43,35 @@ def replace_placed(
         The new import.
     unedited:
         The objects whose places an export would leave in their files; see ``unedited_places``.
+    kept:
+        Objects made in Blender whose meshes, materials and armatures stay.
     """
-    report = ReloadReport()
+    report = ReloadReport(unchanged={*kept})
     homes = _homes(collection, result)
     pairs: Pairs = {}
     surplus: list[bpy.types.ID] = []
+    unneeded: set[bpy.types.Object] = set()
     for new, old in homes.items():
         before = objects_of(old)
         pairs.update(pair(before, objects_of(new)))
         gone = set(before) - set(pairs.values())
         surplus += _parts_of_pairs(gone, pairs)
+        rigs = {obj.meshferry.node_key for obj in gone.intersection(kept)}
+        again = [obj for obj in objects_of(new) if obj not in pairs and obj.meshferry.node_key in rigs]
+        below = (part for obj in again for part in obj.children_recursive if not part.meshferry.node_key)
+        unneeded.update(again, below)
         keys = {obj.meshferry.node_key for obj in objects_of(new)} - {""}
         report.missing += sorted(obj.name for obj in gone if obj.meshferry.node_key not in keys | {""})
     surplus += _replace_actions(pairs, report)
     meshes = {old.data: new.data for new, old in pairs.items() if old.type == "MESH" and old.data != new.data}
     for new, old in pairs.items():
-        if _update(old, new, pairs, unedited):
+        if _update(old, new, pairs, unedited, is_kept=old in kept):
             report.unchanged.add(old)
         if old.type == "EMPTY":
             old.instance_type = new.instance_type
             old.instance_collection = homes.get(new.instance_collection, new.instance_collection)
     for new, old in homes.items():
-        _add_objects(old, new, pairs, homes, report)
+        _add_objects(old, new, unneeded.union(pairs), pairs, homes, report)
         surplus += _update_groups(context, old, new, pairs)
         record = file_records.read(new)
         if record is not None:
@@ -73,7 +82,7 @@ def replace_placed(
                 follow_reload(old, record.digest, objects_of(old))
             old.meshferry.source_path = new.meshferry.source_path
     removed = {obj.data for obj in surplus if isinstance(obj, bpy.types.Object) and obj.data is not None}
-    _remove([*pairs, *homes, *surplus], result)
+    _remove([*pairs, *homes, *surplus, *unneeded], result)
     for before, now in meshes.items():
         if not before.users:
             names.take_over(before, now)
@@ -84,12 +93,13 @@ def replace_placed(
 def _add_objects(
     old: bpy.types.Collection,
     new: bpy.types.Collection,
+    known: Collection[bpy.types.ID],
     pairs: Pairs,
     homes: Mapping[bpy.types.Collection, bpy.types.Collection],
     report: ReloadReport,
 ) -> None:
     """Link new objects without an earlier counterpart to the earlier collection of their file."""
-    for added in [obj for obj in objects_of(new) if obj not in pairs]:
+    for added in [obj for obj in objects_of(new) if obj not in known]:
         if (shown := added.instance_collection) is not None:
             added.instance_collection = homes.get(shown, shown)
         report.added.append(added.name)
@@ -128,7 +138,12 @@ def _parts_of(collection: bpy.types.Collection) -> list[bpy.types.Collection]:
 
 
 def _update(
-    old: bpy.types.Object, new: bpy.types.Object, pairs: Pairs, unedited: Mapping[bpy.types.Object, bool]
+    old: bpy.types.Object,
+    new: bpy.types.Object,
+    pairs: Pairs,
+    unedited: Mapping[bpy.types.Object, bool],
+    *,
+    is_kept: bool,
 ) -> bool:
     """Update data, parent, transform and import marks of an object, except those that the user changed.
 
@@ -138,7 +153,7 @@ def _update(
     new.name = "Replaced"  # frees its name for the old object
     stays = unedited.get(old) is False
     keeps_mesh = old.type == "MESH" and stays and _is_of_same_file(old, new)
-    if old.type == "MESH":
+    if old.type == "MESH" and not is_kept:
         _update_mesh(old, new, stays=keeps_mesh)
     parent = pairs.get(new.parent, new.parent)
     if unedited.get(old):
@@ -154,7 +169,11 @@ def _update(
         if kept.source_name != new.meshferry.source_name:
             old.name = names.fit(new.meshferry.source_name)
         kept.source_name, kept.given_name = new.meshferry.source_name, old.name
-    copy_group(new.meshferry, kept, _OF_USER, pairs)
+    if is_kept:
+        for name in _OF_PLACE:
+            setattr(kept, name, getattr(new.meshferry, name))
+    else:
+        copy_group(new.meshferry, kept, _OF_USER, pairs)
     if stays:
         import_marks.mark_place(old)
     return keeps_mesh

@@ -177,6 +177,90 @@ def test_reload_keeps_the_file_of_a_mesh(path: Path, clean_blender: Any, is_chan
     assert_same_triangles(triangles(path, "Chair"), shown(bpy.data.objects["Chair"]), 1e-5)
 
 
+@pytest.mark.parametrize("is_new", [False, True])
+def test_linked_duplicates_keep_materials_of_their_own(path: Path, clean_blender: Any, is_new: bool) -> None:
+    bpy, home = clean_blender, collection(clean_blender)
+    first = tetra("First", home)
+    first.data.materials.append(None)
+    if not is_new:
+        export(bpy)
+    first.name = "Renamed"
+    second = add("Second", first.data, home, location=(4, 0, 0))
+    second.material_slots[0].link = "OBJECT"
+    second.material_slots[0].material = bpy.data.materials["glow"]
+    bpy.context.view_layer.update()
+    export(bpy)
+    found = by_name(path)
+    assert (found["Renamed"].materials, found["Second"].materials) == ([""], [courtyard.material("glow")])
+    assert len([*path.with_suffix("").glob("*.mesh")]) == 1 and "nothing changed" in export(bpy)
+
+
+def reload(bpy: Any, name: str) -> tuple[str, str]:
+    """Reload the file of an object; return the question about it, and the report."""
+    from meshferry.operators.files import reload_file
+
+    bpy.context.view_layer.objects.active = bpy.data.objects[name]
+    said: list[str] = []
+    operator = type("Operator", (), {"report": lambda _self, _kind, text: said.append(text)})()
+    operator.filepath, operator.asked = "", ""
+    asker = reload_file.IMPORT_SCENE_OT_meshferry_reload
+    operator._path = lambda source: source.path
+    question = asker.question(operator, bpy.context)
+    assert bpy.ops.import_scene.meshferry_reload() == {"FINISHED"}
+    bpy.context.view_layer.update()
+    return question, "".join(said)
+
+
+def picture(bpy: Any) -> dict[str, Any]:
+    """Return what each object shows: triangles, materials and modifiers."""
+    return {
+        obj.name: (
+            shown(obj).round(5).tolist() if obj.type == "MESH" else np.array(obj.matrix_world).round(5).tolist(),
+            [slot.material and slot.material.name for slot in obj.material_slots],
+            [modifier.name for modifier in obj.modifiers],
+        )
+        for obj in bpy.context.view_layer.objects
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("version", "is_changed"), [("2.19.0.3", False), ("2.20.0.0", True), ("2.22.0.0", True)])
+def test_reload_leaves_made_objects_as_they_are(
+    tmp_path: Path, clean_blender: Any, version: str, is_changed: bool
+) -> None:
+    bpy, path = clean_blender, start(clean_blender, tmp_path, version)
+    home = collection(bpy)
+    chair = tetra("Chair", home, location=(1, 2, 3), rotation_euler=(0.1, 0.2, 0.3), scale=(1, -2, 1))
+    add("Twin", chair.data, home, location=(9, 0, 0))
+    array = square("Row", home)
+    array.modifiers.new("Array", "ARRAY").count = 3
+    materials(chair, "glow", "Own")
+    chair.data.polygons[0].material_index = 1
+    armature = rig("Rig", location=(3, 2, 1), rotation_euler=(0, 0, 1))
+    for obj in (armature, skinned(armature, "Tube")):
+        home.objects.link(obj)
+    bpy.context.view_layer.update()
+    export(bpy)
+    everything, before, files = {*bpy.data.objects.keys()}, picture(bpy), contents(path.with_suffix(""))
+    for _round in range(2):
+        if is_changed:
+            path.write_bytes(path.read_bytes() + b"\n")
+        assert not reload(bpy, "Chair")[0] and picture(bpy) == before and {*bpy.data.objects.keys()} == everything
+        assert "nothing changed" in export(bpy) and contents(path.with_suffix("")) == files
+    chair.data.vertices[0].co.z += 1
+    array.data.vertices[0].co.z += 1
+    now = picture(bpy)["Row"]
+    question = reload(bpy, "Chair")[0]
+    assert "'Chair': it has another mesh" in question and "'Row'" not in question
+    assert_same_triangles(shown(chair), np.array(before["Chair"][0]), 1e-4)  # the file counts
+    assert picture(bpy)["Row"] == now, "an object with modifiers stays"
+    text = path.read_text("utf-8")
+    start_of_row = text.index("<transform>", text.index('name="Row"'))
+    path.write_text(text[:start_of_row] + text[start_of_row:].replace("0 0 0 1.0<", "7 8 9 1.0<", 1))
+    reload(bpy, "Chair")
+    assert array.location[:] == (7, 8, 9), "another program moved it"
+
+
 def test_files_of_others_are_left_alone(path: Path, clean_blender: Any) -> None:
     bpy, folder = clean_blender, path.with_suffix("")
     folder.mkdir()

@@ -203,6 +203,7 @@ class PlacedObjects:
             obj.meshferry.node_slots = self._slots_of.get(obj, obj.meshferry.node_slots)
             if placed.key in added:
                 import_marks.mark_model(obj)
+            obj.meshferry.node_path = obj.meshferry.node_path or f"/{placed.name}"  # marks the place as known
             import_marks.mark_place(obj)
             obj.meshferry.given_parent_key = placed.given_parent
             obj.meshferry.given_hidden = obj.hide_viewport
@@ -541,9 +542,10 @@ def _changes_mesh(modifier: bpy.types.Modifier) -> bool:
 
 
 def _shows_other_shape(obj: bpy.types.Object, original: bpy.types.Object) -> bool:
-    """Return whether the evaluated mesh of an object may differ from that of the object that it is a copy of."""
+    """Return whether the evaluated mesh or the materials of an object may differ from those of its original."""
     modifiers = (*obj.modifiers, *original.modifiers)
-    return obj.data != original.data or any(_changes_mesh(modifier) for modifier in modifiers)
+    is_other = obj.data != original.data or any(_changes_mesh(modifier) for modifier in modifiers)
+    return is_other or import_marks.material_identities(obj) != import_marks.material_identities(original)
 
 
 def _has_other_materials(obj: bpy.types.Object) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
@@ -14,7 +15,7 @@ import bpy
 
 from ....io_formats import registry
 from ....io_formats.api import LoadedFile, load, scene_of
-from ....io_formats.core.errors import ExportError
+from ....io_formats.core.errors import ExportError, MeshferryError
 from ....io_formats.core.format import Format, OutputFile
 from ....io_formats.core.messages import Kind, Message, Named, Report, Text, counted, listed
 from ....io_formats.core.placement import NodeEdit, Patched, PlacedObject, Placement, PlacementPart, edit_texts
@@ -208,10 +209,13 @@ def _restored(collection: bpy.types.Collection, part: PlacementPart, ledger: Led
     return list(found.values())
 
 
-def unedited_places(collection: bpy.types.Collection, projects: Projects) -> Steps[dict[bpy.types.Object, bool]]:
-    """Return the objects whose places an export would leave in the file as they are.
+def unedited_places(
+    collection: bpy.types.Collection, projects: Projects
+) -> Steps[tuple[dict[bpy.types.Object, bool], dict[bpy.types.Object, bool]]]:
+    """Return the objects whose places an export would leave in the file as they are, and those with made files.
 
-    Each has the value True if it or its parent has a mesh with an applied transform, which is part of the file's place.
+    The first have the value True if they or their parents have a mesh with an applied transform, which is part of the
+    file's place; the others if an export would leave their files and materials as they are.
 
     Raises
     ------
@@ -220,17 +224,27 @@ def unedited_places(collection: bpy.types.Collection, projects: Projects) -> Ste
     """
     record = file_records.read(collection)
     if record is None or not registry.by_name(record.format).is_patched:
-        return {}
+        return {}, {}
     loaded = yield from without_bpy("Reading", load, record.path)
     options = import_marks.stored_options(collection)
     scene = yield from without_bpy("Reading", scene_of, loaded, options, projects=projects)
-    files = made_files(record.path, ledger_of(collection) or Ledger())
+    ledger, added = ledger_of(collection) or Ledger(), Additions()
+    files = made_files(record.path, ledger)
     objects = PlacedObjects(collection, _placement_of(scene), Report(), made_files=files)
+    if objects.made:
+        with contextlib.suppress(MeshferryError):  # what cannot be encoded differs
+            added = yield from additions(objects, loaded, record.path, projects, ledger)
+        choices = {"made_files": files, "surfaces": added.surfaces}
+        objects = PlacedObjects(collection, _placement_of(scene), Report(), **choices)
     for placed in objects.placed:
         placed.given_parent = None
     edits = node_edits(scene, objects.part, objects.placed, Report())
     moved = {edit.key for edit in edits if edit.parent is not None or edit.matrix is not None}
-    return objects.of_nodes({placed.key for placed in objects.placed} - moved)
+    other = {edit.key for edit in edits if edit.materials}
+    names = {file.name for file in added.files}
+    same = {obj for obj in added.surfaces if objects.made[obj] not in names and objects.key(obj) not in other}
+    unedited = objects.of_nodes({placed.key for placed in objects.placed} - moved)
+    return unedited, {obj: obj in same for obj in objects.made}
 
 
 def _patched(

@@ -204,7 +204,8 @@ class NodeBuilder:
         waiting: dict[str, list[SlotUse]] = {}
         for slot in use.slots:
             waiting.setdefault(printable(slot.name), []).append(slot)
-        chosen = [waiting[one.name].pop(0) if waiting.get(one.name) else SlotUse(one.name) for one in model.surfaces]
+        found = (waiting.get(one.name) or waiting.get("") for one in model.surfaces)  # slots may be empty in the mesh
+        chosen = [same.pop(0) if same else SlotUse(one.name) for one, same in zip(model.surfaces, found, strict=True)]
         distances = [_distance(slot, surface) for slot, surface in zip(chosen, model.surfaces, strict=True)]
         levels = sorted({nearest for nearest, _ in distances})
         if any(is_guessed for _, is_guessed in distances):
