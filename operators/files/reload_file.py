@@ -202,7 +202,7 @@ class Reload:
             raise
         if not self.results:
             bpy.data.batch_remove(self.stand_ins)
-            self.comparison.agree(self.context, ())
+            self.comparison.agree(())
             return (Text("nothing changed"),)
         parts = summary_parts(self.results)
         found = self._replace(ledgers)
@@ -236,7 +236,7 @@ class Reload:
         found = replace_data(self.context, home, self.pairs, self.results, paths, self.unchanged)
         for owner, key in keys.items():
             move(key, owner, kept)
-        self.comparison.agree(self.context, [obj for obj in kept if obj not in self.conflicts])
+        self.comparison.agree([obj for obj in kept if obj not in self.conflicts])
         return found
 
     def _import_collection(self) -> Steps[None]:
