@@ -103,28 +103,23 @@ def _add_objects(
 
 
 def homes_of(collection: bpy.types.Collection) -> list[bpy.types.Collection]:
-    """Return the collection of an import, and those of the files to which its file refers."""
-    return [collection, *_parts_of(collection)]
-
-
-def _homes(collection: bpy.types.Collection, result: ImportResult) -> dict[bpy.types.Collection, bpy.types.Collection]:
-    """Return, for collections of the new import, the corresponding collection of the earlier import."""
-    parts = {part.meshferry.source_path: part for part in _parts_of(collection)}
-    homes = {result.collection: collection}
-    for part in _parts_of(result.collection):
-        old = parts.get(part.meshferry.source_path)
-        if old is not None and old != part:
-            homes[part] = old
-    return homes
-
-
-def _parts_of(collection: bpy.types.Collection) -> list[bpy.types.Collection]:
-    """Return the collections of the files to which a file refers, directly or through other files."""
+    """Return the collection of an import, and those of the files to which its file refers, also through others."""
     found = [collection]
     for part in found:
         instanced = dict.fromkeys(obj.instance_collection for obj in part.all_objects)
         found += [one for one in instanced if one is not None and one.meshferry.import_id and one not in found]
-    return found[1:]
+    return found
+
+
+def _homes(collection: bpy.types.Collection, result: ImportResult) -> dict[bpy.types.Collection, bpy.types.Collection]:
+    """Return, for collections of the new import, the corresponding collection of the earlier import."""
+    parts = {part.meshferry.source_path: part for part in homes_of(collection)[1:]}
+    homes = {result.collection: collection}
+    for part in homes_of(result.collection)[1:]:
+        old = parts.get(part.meshferry.source_path)
+        if old is not None and old != part:
+            homes[part] = old
+    return homes
 
 
 def _update(
