@@ -77,7 +77,7 @@ def _with_shapes(pairs: Pairs) -> dict[Owner, Owner]:
     """Return pairs of objects, and those of their shape keys."""
     meshes = [(new.data, old.data) for new, old in pairs.items() if old.type == new.type == "MESH"]
     shapes = {new.shape_keys: old.shape_keys for new, old in meshes if new.shape_keys and old.shape_keys}
-    return {**pairs, **shapes}
+    return dict((*pairs.items(), *shapes.items()))
 
 
 def remove(surplus: Iterable[bpy.types.ID], made: Iterable[bpy.types.ID]) -> None:
