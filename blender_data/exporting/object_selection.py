@@ -385,6 +385,16 @@ def parents_first(objects: Iterable[bpy.types.Object]) -> list[bpy.types.Object]
     return list(ordered)
 
 
+def with_ancestors(objects: Iterable[bpy.types.Object]) -> Iterable[bpy.types.Object]:
+    """Return objects and all their parents."""
+    found = dict.fromkeys(objects)
+    for obj in tuple(found):
+        while obj.parent is not None and obj.parent not in found:
+            obj = obj.parent  # noqa: PLW2901
+            found[obj] = None
+    return found
+
+
 def triangle_count(context: bpy.types.Context, obj: bpy.types.Object, *, use_modifiers: bool) -> int:
     """Return the number of triangles of a mesh object without its instances.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 import bpy
 
@@ -15,7 +15,7 @@ from ..importing.objects import hide_levels
 from ..mesh_data.checksums import has_other_mesh
 from ..properties import copy_group
 from ..property_groups.ledger import follow_reload
-from .data_updates import replace_actions
+from .data_updates import remove, replace_actions
 from .matching import Pairs, pair
 from .reload import ReloadReport
 
@@ -62,7 +62,7 @@ def replace_placed(
         unneeded.update(again, below)
         keys = {obj.meshferry.node_key for obj in objects_of(new)} - {""}
         report.missing += sorted(obj.name for obj in gone if obj.meshferry.node_key not in keys | {""})
-    surplus += _replace_actions(pairs, report)
+    surplus += replace_actions(pairs, {}, {}, report.added)
     meshes = {old.data: new.data for new, old in pairs.items() if old.type == "MESH" and old.data != new.data}
     for new, old in pairs.items():
         if _update(old, new, pairs, unedited, is_kept=old in kept):
@@ -82,7 +82,7 @@ def replace_placed(
                 follow_reload(old, record.digest, objects_of(old))
             old.meshferry.source_path = new.meshferry.source_path
     removed = {obj.data for obj in surplus if isinstance(obj, bpy.types.Object) and obj.data is not None}
-    _remove([*pairs, *homes, *surplus, *unneeded], result)
+    remove([*pairs, *homes, *surplus, *unneeded], result.made)
     for before, now in meshes.items():
         if not before.users:
             names.take_over(before, now)
@@ -113,28 +113,23 @@ def _add_objects(
 
 
 def homes_of(collection: bpy.types.Collection) -> list[bpy.types.Collection]:
-    """Return the collection of an import, and those of the files to which its file refers."""
-    return [collection, *_parts_of(collection)]
-
-
-def _homes(collection: bpy.types.Collection, result: ImportResult) -> dict[bpy.types.Collection, bpy.types.Collection]:
-    """Return, for collections of the new import, the corresponding collection of the earlier import."""
-    parts = {part.meshferry.source_path: part for part in _parts_of(collection)}
-    homes = {result.collection: collection}
-    for part in _parts_of(result.collection):
-        old = parts.get(part.meshferry.source_path)
-        if old is not None and old != part:
-            homes[part] = old
-    return homes
-
-
-def _parts_of(collection: bpy.types.Collection) -> list[bpy.types.Collection]:
-    """Return the collections of the files to which a file refers, directly or through other files."""
+    """Return the collection of an import, and those of the files to which its file refers, also through others."""
     found = [collection]
     for part in found:
         instanced = dict.fromkeys(obj.instance_collection for obj in part.all_objects)
         found += [one for one in instanced if one is not None and one.meshferry.import_id and one not in found]
-    return found[1:]
+    return found
+
+
+def _homes(collection: bpy.types.Collection, result: ImportResult) -> dict[bpy.types.Collection, bpy.types.Collection]:
+    """Return, for collections of the new import, the corresponding collection of the earlier import."""
+    parts = {part.meshferry.source_path: part for part in homes_of(collection)[1:]}
+    homes = {result.collection: collection}
+    for part in homes_of(result.collection)[1:]:
+        old = parts.get(part.meshferry.source_path)
+        if old is not None and old != part:
+            homes[part] = old
+    return homes
 
 
 def _update(
@@ -221,15 +216,6 @@ def _parts_of_pairs(gone: Iterable[bpy.types.Object], pairs: Pairs) -> list[bpy.
     return found
 
 
-def _replace_actions(pairs: Pairs, report: ReloadReport) -> list[bpy.types.Action]:
-    """Replace the actions of objects and of their shape keys; return the old ones."""
-    shapes = [(old.data.shape_keys, new.data.shape_keys) for new, old in pairs.items() if old.type == "MESH"]
-    owners = [*((old, new) for new, old in pairs.items()), *dict.fromkeys(shapes)]
-    actions = replace_actions([(old, new) for old, new in owners if old is not None and new is not None], {})
-    report.added += actions.added
-    return actions.old
-
-
 def _update_groups(
     context: bpy.types.Context, old: bpy.types.Collection, new: bpy.types.Collection, pairs: Pairs
 ) -> list[bpy.types.Collection]:
@@ -271,17 +257,3 @@ def _pair_groups(
                 home.children.link(group)
                 hide_levels(context.view_layer, [group] if group.hide_render else [])
     return groups
-
-
-def _remove(surplus: Collection[bpy.types.ID], result: ImportResult) -> None:
-    """Remove data blocks that are not needed, and collections and data of the new import that have become unused."""
-    gone = set(surplus)
-    made = [block for block in result.made if block not in gone]
-    bpy.data.batch_remove(gone)
-    empty = [block for block in made if isinstance(block, bpy.types.Collection) and not block.all_objects]
-    empty = [block for block in empty if not block.children and not block.meshferry.import_id]
-    bpy.data.batch_remove(empty)
-    made = [block for block in made if block not in set(empty)]
-    while unused := [block for block in made if not block.users]:
-        made = [block for block in made if block not in unused]
-        bpy.data.batch_remove(unused)

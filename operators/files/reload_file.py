@@ -23,7 +23,7 @@ from ...io_formats.api import format_of
 from ...io_formats.core.errors import MeshferryError
 from ...io_formats.core.messages import Named, Report, Text, counted, joined, listed, of_kind
 from ...io_formats.partner_files import FileSet, file_set
-from ...io_formats.registry import FORMATS, by_name
+from ...io_formats.registry import by_name, find
 from ..layouts import Sidebar, path_property, requires
 from ..option_properties import chosen_options
 from ..progress import DIALOG_WIDTH, LongWork
@@ -33,7 +33,7 @@ from ..selection import leave_edit_mode
 from ..sidebar import draw_wrapped, import_homes_of
 from ..translations import iface_, rpt_
 from . import export_on_save, reexport
-from .import_base import PARTNERS, ImportArmatures, import_file, summary_parts
+from .import_base import PARTNERS, import_file, summary_parts
 from .reload_comparison import Comparison, compare_steps
 from .session_projects import session_projects
 
@@ -212,7 +212,7 @@ class Reload:
             raise
         if not self.results:
             bpy.data.batch_remove(self.stand_ins)
-            self.comparison.agree(self.context, ())
+            self.comparison.agree(())
             return (Text("nothing changed"),)
         parts = summary_parts(self.results)
         found = self._replace(ledgers)
@@ -246,7 +246,7 @@ class Reload:
         found = replace_data(self.context, home, self.pairs, self.results, paths, self.unchanged)
         for owner, key in keys.items():
             move(key, owner, kept)
-        self.comparison.agree(self.context, [obj for obj in kept if obj not in self.conflicts])
+        self.comparison.agree([obj for obj in kept if obj not in self.conflicts])
         return found
 
     def _kept(self) -> list[Any]:
@@ -344,8 +344,7 @@ class Reload:
         files = file_set(path, options) if partners is None else FileSet(Path(path), partners)
         mode = general.armature if armature is not None or general.armature == "NONE" else "NEW"
         general = replace(general, armature=mode, use_file_frame_rate=False)
-        armatures = ImportArmatures(chosen=armature)
-        result = yield from import_file(self.context, files, options, general, armatures)
+        result = yield from import_file(self.context, files, options, general, armature=armature)
         self.results.append(result)
         self.report.messages += result.warnings
         return result
@@ -400,7 +399,8 @@ def is_imported(collection: Any) -> bool:
 
 def places_models(collection: Any) -> bool:
     """Return whether the file of a collection places models of other files."""
-    return any(known.capabilities.placement for known in FORMATS if known.name == collection.meshferry.file_format)
+    known = find(collection.meshferry.file_format)
+    return known is not None and known.capabilities.placement
 
 
 def action_files(armature: Any) -> dict[str, Any]:
@@ -420,7 +420,7 @@ def refuse_other_format(path: str, collection: Any) -> None:
     if not Path(path).exists():
         raise MeshferryError("The file does not exist; choose Reload from File in a window to select where it is now")
     found = format_of(path)
-    before = next((known for known in FORMATS if known.name == collection.meshferry.file_format), None)
+    before = find(collection.meshferry.file_format)
     if found is not None and before is not None and found != before:
         raise MeshferryError("The file is a {} now, but was a {}; choose File > Import", found.label, before.label)
 
