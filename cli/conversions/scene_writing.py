@@ -28,34 +28,33 @@ from .blender_formats import BLEND_FILE, AnyFormat, BlenderFormat
 from .convert_plan import ConversionJob, Outcome
 from .settings import EMBEDDED, ConversionContext, text_of_copy
 
+_ANYTHING = replace(BLEND_FILE.capabilities, uv_layers=ANY_NUMBER)
+"""Capabilities that all data of scenes fits."""
 
-def scene_facts(scene: Scene, can: Capabilities | None = None) -> dict[str, Any]:
+
+def scene_facts(scene: Scene, can: Capabilities = _ANYTHING) -> dict[str, Any]:
     """Return the facts of a scene, limited to what a format can hold, under the names that ``inspect`` uses.
 
     Objects, vertices and triangles of coarser levels of detail and physics shapes are not counted.
     """
-    if can is not None:
-        nodes = scene.nodes if can.meshes else []
-        skeletons = scene.skeletons if can.skeletons else []
-        scene = replace(scene, nodes=nodes, skeletons=skeletons, clips=[c for c in scene.clips if _is_held(c, can)])
-    meshes = [node.mesh for node in scene.nodes if node.mesh is not None]
-    objects = [node for node in scene.nodes if node.lod == 0 and node.role is Role.RENDER]
+    nodes = scene.nodes if can.meshes else []
+    skeletons = scene.skeletons if can.skeletons else []
+    meshes = [node.mesh for node in nodes if node.mesh is not None]
+    objects = [node for node in nodes if node.lod == 0 and node.role is Role.RENDER]
     finest = [node.mesh for node in objects if node.mesh is not None]
-    shapes = sum(skeleton.slider_values is not None for skeleton in scene.skeletons)
+    shapes = sum(skeleton.slider_values is not None for skeleton in skeletons) if can.sliders else 0
     return {
-        **({"body_shapes": shapes} if shapes and (can is None or can.sliders) else {}),
-        "nodes": min(len(objects), 1) if can and can.joins_objects else len(objects),
+        **({"body_shapes": shapes} if shapes else {}),
+        "nodes": min(len(objects), 1) if can.joins_objects else len(objects),
         "vertices": sum(len(mesh.points) for mesh in finest),
         "triangles": sum(mesh.triangle_count for mesh in finest),
         "surfaces": sum(len(mesh.materials) for mesh in finest),
-        "materials": 0
-        if can and not can.materials
-        else len({name for mesh in meshes for name in mesh.materials if name}),
-        "uv_layers": _most((len(mesh.uvs) for mesh in meshes), can.uv_layers if can else None),
-        "color_layers": _most((len(mesh.colors) for mesh in meshes), can.color_layers if can else None),
-        "bones": sum(len(skeleton.joints) for skeleton in scene.skeletons),
-        "shape_keys": 0 if can and not can.shape_keys else sum(len(mesh.shape_keys) for mesh in meshes),
-        "clips": [_clip(clip) for clip in scene.clips],
+        "materials": len({name for mesh in meshes for name in mesh.materials if name}) if can.materials else 0,
+        "uv_layers": max((min(len(mesh.uvs), can.uv_layers) for mesh in meshes), default=0),
+        "color_layers": max((min(len(mesh.colors), can.color_layers) for mesh in meshes), default=0),
+        "bones": sum(len(skeleton.joints) for skeleton in skeletons),
+        "shape_keys": sum(len(mesh.shape_keys) for mesh in meshes) if can.shape_keys else 0,
+        "clips": [_clip(clip) for clip in scene.clips if _is_held(clip, can)],
     }
 
 
@@ -84,12 +83,6 @@ def _clip(clip: Clip) -> dict[str, Any]:
     """Return the facts of a clip. A clip with keys at arbitrary times has a length instead of a number of frames."""
     found = {"name": clip.name, "kind": _kind(clip), "frames": clip.frames_at_rate, "fps": clip.fps or clip.key_rate}
     return {**found, "seconds": round(clip.duration, 6)} if clip.keys else found
-
-
-def _most(counts: Iterable[int], held: int | None) -> int:
-    """Return the largest count, or the format's limit if that is lower. Without counts, return 0."""
-    most = max(counts, default=0)
-    return most if held is None else min(most, held)
 
 
 def _is_held(clip: Clip, can: Capabilities) -> bool:
