@@ -7,7 +7,7 @@ write such a file, each source is imported into an empty file, which is then sav
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -318,7 +318,9 @@ class Conversion:
         triangles = sum(len(obj.data.loops) - 2 * len(obj.data.polygons) for obj in finest)
         outcome.facts = facts | {"nodes": len(made), "triangles": triangles}
         if scene.placement is not None:
-            work.clips.update(dict.fromkeys(_clips_of(result.objects)))
+            from ...blender_data.addon_formats.addon_export import playing_clips
+
+            work.clips.update(dict.fromkeys(sorted(playing_clips(result.objects))))
             found = {slot.material for obj in finest for slot in obj.material_slots if slot.material}
             outcome.facts["materials"] = len(found)
         outcome.report(result.warnings, strict=self.settings.strict)
@@ -411,13 +413,6 @@ def _at_rest(read: Callable[[], Scene]) -> Scene:
         scene.report.loss("animations-left-out", "{} not carried over: {}", number, names)
         scene.clips = []
     return scene
-
-
-def _clips_of(objects: Iterable[Any]) -> list[str]:
-    """Return the names of the animations that objects play."""
-    from ...blender_data.addon_formats.addon_export import playing_clips
-
-    return sorted(playing_clips(objects))
 
 
 def _comes_later(outcome: Outcome) -> bool:
