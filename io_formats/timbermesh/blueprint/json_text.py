@@ -320,12 +320,34 @@ class TextEdits:
             position = max(position, end)
         return b"".join([*parts, self.data[position:]])
 
-    def replace(self, value: JsonValue, new: float | str) -> None:
-        """Replace a number or a text, which keeps its kind of quotes."""
+    def replace(self, value: JsonValue, new: float | str | bytes) -> None:
+        """Replace a value by a number, a text, which keeps its kind of quotes, or by JSON."""
         text = self._spelled(new, None)
         if isinstance(new, str) and self.data[value.start : value.start + 1] == b"'":
             text = b"'" + text[1:-1].replace(b'\\"', b'"').replace(b"'", b"\\'") + b"'"
         self._pieces.append((value.start, value.end, text))
+
+    def append(self, array: JsonValue, new: str) -> None:
+        """Append a text to an array, in a line of its own if the last element is."""
+        item = self._spelled(new, None)
+        if not array.items:
+            outer = self.indent_of(array.start)
+            body = self.newline + outer + self.unit + item if self.has_lines else item
+            is_closed = self.has_lines and b"\n" not in self.data[array.start : array.end]
+            place = array.start + 1
+            self._pieces.append((place, place, body + (self.newline + outer if is_closed else b"")))
+            return
+        last = array.items[-1]
+        comma = skip_blanks(self.data, last.end)
+        has_comma = self.data[comma : comma + 1] == b","
+        place = comma + 1 if has_comma else last.end
+        if not has_comma:
+            self._pieces.append((place, place, b","))
+        is_lined = self._is_first(last.start)
+        if (comments := _LAST_COMMENTS.match(self.data, place)) is not None and is_lined:
+            place = comments.end()
+        blank = self.newline + self.indent_of(last.start) if is_lined else b" "
+        self._pieces.append((place, place, blank + item + (b"," if has_comma else b"")))
 
     def insert(self, holder: JsonValue, new: Mapping[str, New], after: str | None = None) -> None:
         """Insert members into an object: after a member, or in lines of their own at its start for None."""
