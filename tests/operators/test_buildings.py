@@ -1,0 +1,214 @@
+"""New buildings from collections: files, names of objects, icon, what the collection remembers, re-export."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import timbermesh_oracle as oracle
+from timber_buildings import files_of, judged
+
+pytestmark = pytest.mark.needs_bpy
+FOLDER = "Buildings/Decoration/Hut"
+
+
+def box(bpy, collection, name="Walls", low=(-1, -1, 0), high=(0, 0, 1), material="BaseMetal.Folktails", at=(0, 0, 0)):
+    mesh = bpy.data.meshes.new(name)
+    corners = [(x, y, z) for x in (0, 1) for y in (0, 1) for z in (0, 1)]
+    low, high, at = map(np.array, (low, high, at))
+    faces = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
+    mesh.from_pydata([(low + corner * (high - low)).tolist() for corner in corners], [], faces)
+    if material:
+        mesh.materials.append(bpy.data.materials.get(material) or bpy.data.materials.new(material))
+    obj = bpy.data.objects.new(name, mesh)
+    obj.location = at
+    collection.objects.link(obj)
+    return obj
+
+
+def empty(bpy, collection, name, at):
+    obj = bpy.data.objects.new(name, None)
+    obj.location = at
+    collection.objects.link(obj)
+    return obj
+
+
+def collection_of(bpy, name, parent=None):
+    made = bpy.data.collections.new(name)
+    (parent or bpy.context.scene.collection).children.link(made)
+    return made
+
+
+def make_hut(bpy, name="Hut.Folktails", at=(7, 5, 0), material="BaseMetal.Folktails"):
+    """Make a hut of 2 x 2 cells with eaves, a door, a stage and two colliders, away from the origin of the scene."""
+    at = np.array(at)
+    hut = collection_of(bpy, name)
+    box(bpy, hut, "Walls", (-2.3, -2.3, 0), (0.3, 0.3, 1.6), material, at)
+    box(bpy, hut, "ColliderLow", (-2, -2, 0), (0, 0, 1), "", at)
+    box(bpy, hut, "ColliderRoof", (-2.3, -2.3, 1), (0.3, 0.3, 1.6), "", at)
+    empty(bpy, hut, "#Origin", at)
+    empty(bpy, hut, "#Slot#Entrance", at + (-1.5, 0, 0))
+    stage = collection_of(bpy, "ConstructionStage0", hut)
+    box(bpy, stage, "Frame", (-2, -2, 0), (0, 0, 0.5), material, at)
+    bpy.context.view_layer.update()
+    return hut
+
+
+@pytest.fixture
+def write(clean_blender):
+    """Return a function that writes the collections with these names."""
+
+    def run(folder, *names, **options):
+        return clean_blender.ops.export_scene.timbermesh_building(
+            mod=str(folder), collections="\n".join(names or ["Hut.Folktails"]), **options
+        )
+
+    return run
+
+
+def blueprint(folder, stem="Hut.Folktails"):
+    return json.loads((folder / FOLDER / f"{stem}.blueprint.json").read_text())
+
+
+def test_a_hut_with_all_that_names_say(clean_blender, write, tmp_path):
+    bpy = clean_blender
+    make_hut(bpy)
+    counts = {name: len(getattr(bpy.data, name)) for name in ("scenes", "objects", "cameras", "lights")}
+    write(tmp_path, kind="WITH_ENTRANCE")
+    assert counts == {name: len(getattr(bpy.data, name)) for name in counts}
+    assert judged(tmp_path) == []
+    root = blueprint(tmp_path)
+    assert root["BlockObjectSpec"]["Size"] == {"X": 2, "Y": 2, "Z": 2}
+    assert root["BlockObjectSpec"]["Entrance"]["Coordinates"] == {"X": 1, "Y": -1, "Z": 0}
+    assert root["BuildingAccessibleSpec"]["LocalAccess"] == {"X": 1.5, "Y": 0.0, "Z": 0.2}
+    low, roof = root["Children"]["#Finished"]["CollidersSpec"]["BoxColliders"]
+    assert [*low["Size"].values()] == pytest.approx([2, 1, 2], abs=1e-4)
+    assert [*roof["Center"].values()] == pytest.approx([1, 1.3, 1], abs=1e-4)
+    stage = root["Children"]["#Unfinished"]["Children"]["ConstructionStage0"]["CollidersSpec"]["BoxColliders"]
+    assert [*stage[0]["Center"].values()] == pytest.approx([1, 0.25, 1], abs=1e-4)
+    document = oracle.parse((tmp_path / FOLDER / "Hut.Folktails.Model.timbermesh").read_bytes())
+    assert {node.name for node in document.nodes} >= {"#Slot#Entrance"}
+    assert not any("Collider" in node.name or "Origin" in node.name for node in document.nodes)
+    picture = bpy.data.images.load(str(tmp_path / FOLDER / "HutIcon.png"))
+    alpha = np.array(picture.pixels[:]).reshape(112, 112, 4)[..., 3]
+    assert 0.2 < (alpha > 0.5).mean() < 0.9
+    assert alpha[0].max() == alpha[-1].max() == 0
+
+
+def test_unchanged_writes_change_no_byte_and_changes_stay_small(clean_blender, write, tmp_path):
+    bpy = clean_blender
+    hut = make_hut(bpy)
+    write(tmp_path, kind="WITH_ENTRANCE")
+    before = files_of(tmp_path)
+    again = bpy.ops.export_scene.timbermesh_building_again
+    write(tmp_path, kind="WITH_ENTRANCE", use_replace=True)
+    again(collections=hut.name)
+    assert files_of(tmp_path) == before
+    path = tmp_path / FOLDER / "Hut.Folktails.blueprint.json"
+    path.write_text(path.read_text().replace('"ScienceCost": 0', '"ScienceCost": 7'))
+    bpy.data.objects["Walls"].scale.z = 2
+    again(collections=hut.name)
+    root = blueprint(tmp_path)
+    assert (root["BuildingSpec"]["ScienceCost"], root["BlockObjectSpec"]["Size"]["Z"]) == (7, 4)
+    after = files_of(tmp_path)
+    assert {name for name in before if after[name] != before[name]} == {
+        f"{FOLDER}/Hut.Folktails.blueprint.json",
+        f"{FOLDER}/Hut.Folktails.Model.timbermesh",
+    }
+    assert {*after} - {*before} == {f"{FOLDER}/Hut.Folktails.blueprint.json.bak"}
+    assert judged(tmp_path) == []
+    for change, words in (
+        (lambda: path.write_text(path.read_text().replace('"Z": 4', '"Z": 9', 1)), "in the file and in the scene"),
+        (lambda: bpy.data.objects.remove(bpy.data.objects["ColliderRoof"]), "number of stages or colliders"),
+    ):
+        change()
+        bpy.data.objects["Walls"].scale.z = 3
+        before = files_of(tmp_path)
+        with pytest.raises(RuntimeError, match=words):
+            again(collections=hut.name)
+        assert files_of(tmp_path) == before
+    write(tmp_path, kind="WITH_ENTRANCE", use_replace=True)
+    assert blueprint(tmp_path)["BlockObjectSpec"]["Size"]["Z"] == 5
+    copied = hut.copy()
+    with pytest.raises(RuntimeError, match="not written as a building"):
+        again(collections=copied.name)
+
+
+def test_stored_paths_are_not_written_without_consent(clean_blender, write, tmp_path):
+    bpy = clean_blender
+    make_hut(bpy)
+    write(tmp_path, kind="WITH_ENTRANCE")
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "hut.blend"))
+    bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "hut.blend"))
+    again = bpy.ops.export_scene.timbermesh_building_again
+    with pytest.raises(RuntimeError, match="stored in the .blend file"):
+        again(collections="Hut.Folktails")
+    assert again(collections="Hut.Folktails", is_confirmed=True) == {"FINISHED"}
+
+
+def test_several_collections_share_icon_and_texts(clean_blender, write, tmp_path):
+    make_hut(clean_blender)
+    make_hut(clean_blender, "Hut.IronTeeth", (20, 0, 0), "BaseMetal.IronTeeth")
+    write(tmp_path, "Hut.Folktails", "Hut.IronTeeth", kind="WITH_ENTRANCE")
+    assert judged(tmp_path) == []
+    names = {name.rpartition("/")[2] for name in files_of(tmp_path)}
+    assert len([name for name in names if name.endswith(".png")]) == 1
+    assert (tmp_path / "Localizations" / "enUS.csv").read_text().count("Hut.DisplayName") == 1
+    assert len([name for name in names if name.startswith("TemplateCollection")]) == 2
+
+
+def _outside(bpy):
+    bpy.data.objects["#Origin"].location.x -= 2
+
+
+def _two_origins(bpy):
+    empty(bpy, bpy.data.collections["Hut.Folktails"], "#Origin", (0, 0, 0))
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "words"),
+    [
+        (_outside, {}, "put an empty #Origin at this corner"),
+        (_two_origins, {}, "Several empties"),
+        (lambda bpy: bpy.data.objects.remove(bpy.data.objects["Walls"]), {}, "has no mesh|no mesh|nothing"),
+        (lambda bpy: setattr(bpy.data.materials[0], "name", "BaseMetal.Folktails.001"), {}, r"\.001"),
+        (lambda bpy: setattr(bpy.data.materials[0], "name", "BaseMetal.IronTeeth"), {}, "use 'BaseMetal.Folktails'"),
+        (lambda bpy: setattr(bpy.data.objects["#Slot#Entrance"], "location", (0, 0, 0)), {}, "put it at the front"),
+        (lambda bpy: setattr(bpy.data.collections["ConstructionStage0"], "name", "ConstructionStage2"), {}, "from 0"),
+        (None, {"mod": ""}, "Choose the folder of the mod"),
+        (None, {"size_x": 1}, "enter at least 2"),
+        (None, {"icon": "/missing.png"}, "missing.png"),
+        (None, {"cost": "Log"}, "such as Log 10"),
+    ],
+)
+def test_refusals_are_one_line_and_write_nothing(clean_blender, write, tmp_path, change, options, words):
+    make_hut(clean_blender)
+    if change is not None:
+        change(clean_blender)
+    folder = options.pop("mod", tmp_path / "mod")
+    with pytest.raises(RuntimeError, match=words) as caught:
+        write(folder, **options)
+    assert str(caught.value).strip().count("\n") == 0
+    assert files_of(tmp_path) == {}
+
+
+def test_a_failed_write_is_taken_back(clean_blender, write, tmp_path, monkeypatch):
+    from meshferry.blender_data import file_records
+    from meshferry.io_formats.core.errors import ExportError
+
+    make_hut(clean_blender)
+    mod = tmp_path / "mod"
+    write(mod, kind="WITH_ENTRANCE")
+    before, real = files_of(mod), file_records.write_files
+
+    def failing(path, outputs):
+        if path.name.startswith("TemplateCollection"):
+            raise ExportError("The disk is full")
+        return real(path, outputs)
+
+    monkeypatch.setattr(file_records, "write_files", failing)
+    shutil.rmtree(mod / "TemplateCollections")
+    clean_blender.data.objects["Walls"].scale.z = 1.2
+    with pytest.raises(RuntimeError, match="The disk is full"):
+        write(mod, kind="WITH_ENTRANCE", use_replace=True)
+    assert files_of(mod) == {name: data for name, data in before.items() if "TemplateCollection" not in name}
