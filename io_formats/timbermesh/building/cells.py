@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+import json
 import math
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,21 +16,29 @@ import numpy.typing as npt
 
 from ...core.errors import ExportError
 from ...core.scene import Scene
+from ..blueprint.checks import MOST_OUTSIDE, points_in
 from ..blueprint.components import Cell
-from ..blueprint.mapping import matrices_in_model
 
 Box = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
 """Lowest and highest corner (3,) in Blender's space."""
 Point = tuple[float, float, float]
+Values = dict[tuple[str, ...], Any]
+"""Values of a blueprint by their paths."""
 
-MOST_OUTSIDE = 0.55
-"""Distance in metres by which models of the game and of mods reach beyond their cells."""
 _LEAST_OUTSIDE = 0.2
 _FLAT = 0.1
 """Smallest side of a collider: one without volume cannot be clicked. Also the height that needs no cell above."""
 _MOST_SIDE = 100
-_LOWEST = "Bottom, Top, Corners, Path, Middle"
-"""Occupations of cells on the ground. Without ``Floor``, the floor of a path below stays."""
+
+
+@cache
+def _members() -> dict[str, Any]:
+    return dict(json.loads(Path(__file__).with_name("members.json").read_text("utf-8")))
+
+
+def members(name: str) -> dict[str, Any]:
+    """Return a copy of a group of members with their usual values."""
+    return copy.deepcopy(dict(_members()[name]))
 
 
 @dataclass(frozen=True)
@@ -46,15 +58,10 @@ class Shape:
 
 def bounds_of(scene: Scene) -> Box | None:
     """Return the box around the meshes of a model, or None if it has no triangle."""
-    corners = [
-        node.mesh.points @ matrix[:3, :3].T + matrix[:3, 3]
-        for node, matrix in zip(scene.nodes, matrices_in_model(scene), strict=True)
-        if node.mesh is not None and len(node.mesh.points)
-    ]
-    if not corners or not scene.triangle_count:
+    points = [*points_in(scene, np.identity(4))]
+    if not points or not scene.triangle_count:
         return None
-    points = np.concatenate(corners).astype(np.float64)
-    return points.min(axis=0), points.max(axis=0)
+    return np.concatenate(points).min(axis=0), np.concatenate(points).max(axis=0)
 
 
 def size_of(box: Box, wanted: Cell = (0, 0, 0)) -> Cell:
@@ -70,27 +77,17 @@ def size_of(box: Box, wanted: Cell = (0, 0, 0)) -> Cell:
     if over > MOST_OUTSIDE + 1e-4:
         template = (
             "The model reaches {:.2f} m beyond its origin, which is the front corner at the left of a viewer who faces "
-            "the entrance (x = 0, y = 0); put an empty #Origin at this corner of the model: x = {:.2f}, y = {:.2f}"
+            "the entrance; put an empty #Origin at this corner of the model: x = {:.2f}, y = {:.2f}"
         )
         raise ExportError(template, over, high[0], high[1])
     outside = np.clip(high[:2] + 0.05, _LEAST_OUTSIDE, MOST_OUTSIDE)
-    derived = [math.ceil(value) for value in np.round([*(-low[:2] - outside), high[2] - _FLAT], 4)]
-    size = [count or max(1, found) for count, found in zip(wanted, derived, strict=True)]
-    reached = (*(-low[:2]), high[2])
-    for axis, count, reach in zip("XYZ", size, reached, strict=True):
-        if reach > count + MOST_OUTSIDE + 1e-4:
-            template = "Size {} is {}, but the model reaches to {:.2f} m; enter at least {}, or 0"
-            raise ExportError(template, axis, count, reach, math.ceil(reach - MOST_OUTSIDE))
-    if max(size) > _MOST_SIDE:
-        raise ExportError("The building has {} x {} x {} cells; each side can have {}", *size, _MOST_SIDE)
-    return size[0], size[1], size[2]
-
-
-def empty_rows(box: Box, size: Cell) -> list[str]:
-    """Return the axes along which a row of cells at a side has no model."""
-    low, high = box
-    gaps = [max(size[0] + low[0], -high[0]), max(size[1] + low[1], -high[1]), size[2] - high[2]]
-    return [axis for axis, gap in zip("XYZ", gaps, strict=True) if gap > 1.05]
+    derived = np.ceil(np.round([*(-low[:2] - outside), high[2] - _FLAT], 4)).astype(int).tolist()
+    x, y, z = (count or max(1, found) for count, found in zip(wanted, derived, strict=True))
+    for axis, count, reach in zip("XYZ", (x, y, z), (*-low[:2], high[2]), strict=True):
+        if reach > count + MOST_OUTSIDE + 1e-4 or count > _MOST_SIDE:
+            template = "Size {} is {}, but the model reaches to {:.2f} m; enter at least {} (at most {}), or 0"
+            raise ExportError(template, axis, count, reach, math.ceil(reach - MOST_OUTSIDE), _MOST_SIDE)
+    return x, y, z
 
 
 def entrance_at(name: str, point: Point, size: Cell) -> Cell:
@@ -102,7 +99,7 @@ def entrance_at(name: str, point: Point, size: Cell) -> Cell:
         The empty is not at the front.
     """
     x, z = math.floor(round(-point[0], 4)), math.floor(round(point[2] + 0.3, 4))
-    if not (-0.5 - 1e-4 <= point[1] <= 1 + 1e-4 and 0 <= x < size[0] and 0 <= z < min(2, size[2])):
+    if not (-0.5001 <= point[1] <= 1.0001 and 0 <= x < size[0] and 0 <= z < min(2, size[2])):
         template = (
             "'{}' is at {:.2f}, {:.2f}, {:.2f} of the building; put it at the front: x from {} to 0, y from -0.5 to 1, "
             "at the height of the floor (0 or 1)"
@@ -111,52 +108,37 @@ def entrance_at(name: str, point: Point, size: Cell) -> Cell:
     return x, -1, z
 
 
-def cell_blocks(size: Cell, *, is_stackable: bool) -> list[dict[str, Any]]:
-    """Return the cells of a full building, by layers, rows and columns."""
-    layers = [
-        {
-            "MatterBelow": "Any" if layer else "GroundOrStackable",
-            "Occupations": "All" if layer else _LOWEST,
-            "Stackable": "BlockObject" if is_stackable and layer == size[2] - 1 else "None",
-            "OccupyAllBelow": False,
-            "Underground": False,
-        }
-        for layer in range(size[2])
-    ]
-    return [dict(layer) for layer in layers for _ in range(size[0] * size[1])]
-
-
 def xyz(x: float, y: float, z: float) -> dict[str, float]:
     """Return a vector of the file; integers stay integers."""
     values = (value if isinstance(value, int) else round(value, 5) + 0.0 for value in (x, y, z))
     return dict(zip("XYZ", values, strict=True))
 
 
-def box_collider(box: Box) -> dict[str, Any]:
-    """Return a box of the file."""
-    low, high = box
-    center, side = (low + high) / 2, np.maximum(high - low, _FLAT)
-    return {
-        "Center": xyz(-center[0].item(), center[2].item(), -center[1].item()),
-        "Size": xyz(side[0].item(), side[2].item(), side[1].item()),
-    }
+def _boxes(boxes: Sequence[Box]) -> list[dict[str, Any]]:
+    """Return boxes of colliders as the file has them."""
+    found = []
+    for low, high in boxes:
+        (x, y, z), (width, depth, height) = ((low + high) / 2).tolist(), np.maximum(high - low, _FLAT).tolist()
+        found.append({"Center": xyz(-x, z, -y), "Size": xyz(width, height, depth)})
+    return found
 
 
-def geometry(shape: Shape, *, is_stackable: bool) -> dict[tuple[str, ...], Any]:
-    """Return all values of the blueprint that the scene decides, by their paths."""
+def geometry(shape: Shape, *, is_stackable: bool) -> Values:
+    """Return all values of the blueprint that the scene decides."""
     x, _y, z = cell = shape.entrance or (0, 0, 0)
-    found: dict[tuple[str, ...], Any] = {
+    blocks = [members("above" if layer else "ground") for layer in range(shape.size[2])]
+    blocks[-1]["Stackable"] = "BlockObject" if is_stackable else "None"
+    found: Values = {
         ("BlockObjectSpec", "Size"): xyz(*shape.size),
-        ("BlockObjectSpec", "Blocks"): cell_blocks(shape.size, is_stackable=is_stackable),
+        ("BlockObjectSpec", "Blocks"): [block for block in blocks for _ in range(shape.size[0] * shape.size[1])],
         ("BlockObjectSpec", "Entrance"): {"HasEntrance": shape.entrance is not None, "Coordinates": xyz(*cell)},
     }
     if shape.entrance is not None:
         found["BuildingAccessibleSpec", "LocalAccess"] = xyz(*(shape.access or (x + 0.5, float(z), 0.2)))
     boxes = ("CollidersSpec", "BoxColliders")
-    found["Children", "#Finished", *boxes] = [box_collider(box) for box in shape.colliders]
+    found["Children", "#Finished", *boxes] = _boxes(shape.colliders)
     for number, stage in enumerate(shape.stages):
-        path = ("Children", "#Unfinished", "Children", f"ConstructionStage{number}", *boxes)
-        found[path] = [box_collider(box) for box in stage]
+        found["Children", "#Unfinished", "Children", f"ConstructionStage{number}", *boxes] = _boxes(stage)
     return found
 
 
@@ -165,13 +147,7 @@ def base_child(size: Cell, known: Container[str]) -> dict[str, Any]:
     for x, y in ((size[0], size[1]), (size[1], size[0])):
         name = f"ConstructionBase{x}x{y}"
         if name in known:
-            child: dict[str, Any] = {"BlueprintPath": f"ConstructionBases/{name}/{name}.blueprint"}
-            if (x, y) != size[:2]:  # a quarter turn about Y leads from x, z to z, -x
-                transform = {
-                    "Position": xyz(0.0, 0.0, float(size[1])),
-                    "Rotation": xyz(0.0, 90.0, 0.0),
-                    "Scale": xyz(1.0, 1.0, 1.0),
-                }
-                child["Modification"] = {"TransformSpec": transform}
-            return {f"{name}#nested": child}
+            child = members("turned_base") | {"BlueprintPath": f"ConstructionBases/{name}/{name}.blueprint"}
+            child["Modification"]["TransformSpec"]["Position"]["Z"] = float(size[1])  # turned, z becomes -x
+            return {f"{name}#nested": child if (x, y) != size[:2] else {"BlueprintPath": child["BlueprintPath"]}}
     return {}

@@ -5,31 +5,18 @@ from __future__ import annotations
 import copy
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 from ...core.errors import ExportError
 from ...core.messages import Report, listed
 from ..blueprint.json_text import JsonValue
-from .cells import Shape, base_child, geometry
+from .cells import Shape, Values, base_child, geometry, members
 from .names import GameNames
 from .options import BuildingOptions
 
 _ENTRY = re.compile(r"\s*(.+?)\s+(-?\d+)\s*")
-
-
-@cache
-def _members() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(Path(__file__).with_name("members.json").read_text("utf-8"))
-    return found
-
-
-def members(name: str) -> dict[str, Any]:
-    """Return a copy of a group of members with their usual values."""
-    return copy.deepcopy(dict(_members()[name]))
 
 
 @dataclass(frozen=True)
@@ -54,20 +41,18 @@ class Building:
         """Path of the icon without extension."""
         return f"{self.folder}/{self.name}Icon"
 
-    def model(self, stage: int | None = None) -> str:
-        """Return the path of the finished model or of a stage, without extension."""
-        part = "" if stage is None else f"ConstructionStage{stage}."
-        return f"{self.folder}/{self.stem}.{part}Model"
-
-    def key(self, text: str) -> str:
-        """Return the identifier of a text."""
-        return f"Building.{self.name}.{text}"
+    @property
+    def models(self) -> list[str]:
+        """Paths of the finished model and of the stages, without extension."""
+        parts = ("", *(f"ConstructionStage{number}." for number in range(len(self.shape.stages))))
+        return [f"{self.folder}/{self.stem}.{part}Model" for part in parts]
 
     @property
     def texts(self) -> dict[str, str]:
         """Its texts by their identifiers."""
         shown = self.options.display_name or re.sub(r"(?<=[a-z\d])(?=[A-Z])|_+", " ", self.name)
-        return {self.key("DisplayName"): shown, self.key("Description"): self.options.description}
+        texts = {"DisplayName": shown, "Description": self.options.description}
+        return {f"Building.{self.name}.{key}": text for key, text in texts.items()}
 
 
 def cost_of(text: str) -> list[dict[str, Any]]:
@@ -89,8 +74,8 @@ def cost_of(text: str) -> list[dict[str, Any]]:
 
 def blueprint_of(
     building: Building, names: GameNames, template: Mapping[str, Any] | None, report: Report
-) -> tuple[dict[str, Any], dict[tuple[str, ...], Any]]:
-    """Return the members of a blueprint, and those of its values that the scene decides, by their paths.
+) -> tuple[dict[str, Any], Values]:
+    """Return the members of a blueprint, and those of its values that the scene decides.
 
     Parameters
     ----------
@@ -100,36 +85,34 @@ def blueprint_of(
     Raises
     ------
     ExportError
-        The kind of the building needs an entrance or a cost of another form.
+        The kind of the building needs an entrance.
     """
     options, shape = building.options, building.shape
     root = members("building") if template is None else copy.deepcopy(dict(template))
-    spec = root.setdefault("BlockObjectSpec", {})
+    spec = root["BlockObjectSpec"]
     old = spec.pop("BlocksSpec", None) or spec
-    is_stackable = options.kind == "PLATFORM" or any(
-        isinstance(cell, dict) and cell.get("Stackable") == "BlockObject" for cell in old.get("Blocks") or ()
-    )
-    _require_entrance(building, root)
+    is_stackable = options.kind == "PLATFORM" or '"Stackable": "BlockObject"' in json.dumps(old)
+    is_entered = options.kind == "WITH_ENTRANCE" or "WorkplaceSpec" in root
     if shape.entrance is not None:
-        root.update({name: value for name, value in members("entrance").items() if name not in root})
+        root = members("entrance") | root
+    elif is_entered or (spec.get("Entrance") or {}).get("HasEntrance"):
+        raise ExportError("A building of this kind needs an entrance: add an empty #Slot#Entrance at its front")
     if template is None and options.kind == "DECORATION" and options.wellbeing:
-        root |= _effect(options.wellbeing, names)
-    elif template is None and options.kind != "WITH_ENTRANCE":
+        root |= members("effect")
+        rate, radius = names.effects.get(options.wellbeing, (0.64, 3))
+        effect = {"NeedId": options.wellbeing, "PointsPerHour": rate}
+        root["ContinuousEffectBuildingSpec"]["Effects"][0] |= effect
+        root["RangedEffectBuildingSpec"]["EffectRadius"] = radius
+    elif template is None and not is_entered:
         root |= members("paths")
         root["BlockObjectNavMeshSettingsSpec"]["GenerateFloorsOnStackable"] = is_stackable
     for name, value in members("replaced").items():
         root[name] = {**root.get(name, {}), **value}
-    placeable = root.setdefault("PlaceableBlockObjectSpec", {})
-    placeable |= {"ToolGroupId": options.tool_group, "ToolOrder": options.tool_order}
-    placeable["CustomPivot"] = members("building")["PlaceableBlockObjectSpec"]["CustomPivot"]
+    root["PlaceableBlockObjectSpec"] |= {"ToolGroupId": options.tool_group, "ToolOrder": options.tool_order}
     root["TemplateSpec"]["TemplateName"] = building.stem
-    goods = cost_of(options.cost)
-    root["BuildingSpec"] = {**root.get("BuildingSpec", {}), "BuildingCost": goods, "ScienceCost": options.science}
-    root["LabeledEntitySpec"] |= {
-        "DisplayNameLocKey": building.key("DisplayName"),
-        "DescriptionLocKey": building.key("Description"),
-        "Icon": building.icon,
-    }
+    root["BuildingSpec"] |= {"BuildingCost": cost_of(options.cost), "ScienceCost": options.science}
+    texts = dict(zip(("DisplayNameLocKey", "DescriptionLocKey"), building.texts, strict=True))
+    root["LabeledEntitySpec"] |= {**texts, "Icon": building.icon}
     _set_children(root, building, names, report)
     values = geometry(shape, is_stackable=is_stackable)
     for path, value in values.items():
@@ -138,95 +121,54 @@ def blueprint_of(
             target = target.setdefault(name, {})
         target[path[-1]] = value
     if template is not None:
-        _report_missing(root, template, shape, report)
+        _report_missing(root, shape, report)
     return root, values
-
-
-def _require_entrance(building: Building, root: Mapping[str, Any]) -> None:
-    entrance = root.get("BlockObjectSpec", {}).get("Entrance") or {}
-    needs_it = building.options.kind == "WITH_ENTRANCE" or entrance.get("HasEntrance") or "WorkplaceSpec" in root
-    if needs_it and building.shape.entrance is None:
-        raise ExportError("A building of this kind needs an entrance: add an empty #Slot#Entrance at its front")
-
-
-def _effect(need: str, names: GameNames) -> dict[str, Any]:
-    """Return the members of a decoration that satisfies a need nearby."""
-    found = members("effect")
-    rate, radius = names.effects.get(need, (0.64, 3))
-    found["ContinuousEffectBuildingSpec"]["Effects"][0] |= {"NeedId": need, "PointsPerHour": rate}
-    found["RangedEffectBuildingSpec"]["EffectRadius"] = radius
-    return found
 
 
 def _set_children(root: dict[str, Any], building: Building, names: GameNames, report: Report) -> None:
     """Set the models and the construction stages; their colliders are among the values of the scene."""
-
-    def model(stage: int | None = None) -> dict[str, Any]:
-        colliders: dict[str, Any] = {"BoxColliders": [], "SphereColliders": [], "CapsuleColliders": []}
-        return {"TimbermeshSpec": {"Model": building.model(stage)}, "CollidersSpec": colliders}
-
     size = building.shape.size
-    base = base_child(size, names.bases)
-    if not base:
+    finished, *stages = (members("model") | {"TimbermeshSpec": {"Model": path}} for path in building.models)
+    unfinished = base_child(size, names.bases)
+    if not unfinished:
         template = "the game has no construction base of {} x {}; while it is built, only its stages are shown"
         report.warning("no-construction-base", template, size[0], size[1])
-    stages = {f"ConstructionStage{number}": model(number) for number in range(len(building.shape.stages))}
-    steps = len(base) + len(stages) - 1
+    unfinished |= {f"ConstructionStage{number}": stage for number, stage in enumerate(stages)}
+    steps = len(unfinished) - 1
     root.pop("ConstructionSiteProgressVisualizerSpec", None)
     if steps > 0:
         thresholds = [number / steps for number in range(steps)]
         root["ConstructionSiteProgressVisualizerSpec"] = {"ProgressThresholds": thresholds}
-    root["Children"] = {"#Finished": model(), "#Unfinished": {"Children": {**base, **stages}}}
+    root["Children"] = {"#Finished": finished, "#Unfinished": {"Children": unfinished}}
 
 
-def _report_missing(root: Mapping[str, Any], template: Mapping[str, Any], shape: Shape, report: Report) -> None:
+def _report_missing(root: Mapping[str, Any], shape: Shape, report: Report) -> None:
     """Report nodes and cells that the members of another blueprint name, and that the new model lacks."""
-    children = set(_children_of(template)) - {"#Finished", "#Unfinished"}
-    nodes, cells = [], []
-    others = {name: value for name, value in root.items() if name not in {"Children", "BlockObjectSpec"}}
-    for path, value in _values(others):
-        where = "/".join(path)
-        if path[-1] == "SlotKeyword" and isinstance(value, str):
-            if not any(node.startswith(f"#Slot#{value}") for node in shape.nodes):
-                nodes.append(f"#Slot#{value} ({where})")
-        elif isinstance(value, str) and value and path[0] not in {"BuildingModelSpec", "TemplateSpec"}:
-            is_node = value.startswith("#") or value in children or path[-1] == "Parent"
-            if is_node and value not in shape.nodes:
-                nodes.append(f"{value} ({where})")
-        elif path[-1] == "X" and any(name.endswith("Coordinates") for name in path):
-            cell = _at(root, path[:-1])
-            inside = [0 <= cell.get(axis, 0) < count for axis, count in zip("XYZ", shape.size, strict=True)]
-            if not all(inside):
-                cells.append("{}, {}, {} ({})".format(*(cell.get(axis, 0) for axis in "XYZ"), where.removesuffix("/X")))
-    if nodes:
-        text = "the model lacks nodes that the blueprint names: {}"
-        report.warning("template-nodes", text, listed(nodes, len(nodes)))
-    if cells:
-        text = "the blueprint names cells outside of the building: {}"
-        report.warning("template-cells", text, listed(cells, len(cells)))
+    lacking = []
+    for path, value in _leaves(root):
+        if path.startswith(("/Children", "/BlockObjectSpec", "/BuildingModelSpec")):
+            continue
+        if isinstance(value, dict):
+            cell = [value.get(axis, 0) for axis in "XYZ"]
+            if "Coordinates" in path and not all(0 <= a < b for a, b in zip(cell, shape.size, strict=True)):
+                lacking.append(f"{cell} ({path[1:]})")
+        else:
+            name = f"#Slot#{value}" if path.endswith("/SlotKeyword") else value
+            is_node = name.startswith("#") or path.endswith("/Parent")
+            if name and is_node and not any(node.startswith(name) for node in shape.nodes):
+                lacking.append(f"{name} ({path[1:]})")
+    if lacking:
+        template = "the model lacks nodes or cells that the blueprint names: {}"
+        report.warning("template-names", template, listed(lacking, len(lacking)))
 
 
-def _at(value: Any, path: Sequence[str]) -> Any:
-    for name in path:
-        value = value[int(name)] if isinstance(value, list) else value[name]
-    return value
-
-
-def _children_of(value: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the names of all children."""
-    for name, child in (value.get("Children") or {}).items():
-        yield name.replace("#nested", "")
-        if isinstance(child, dict):
-            yield from _children_of(child)
-
-
-def _values(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yield all texts and numbers with their paths."""
+def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield all texts and vectors with their paths."""
     pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for name, inner in pairs:
-        yield from _values(inner, (*path, str(name)))
-    if not isinstance(value, dict | list):
+    if isinstance(value, str) or (isinstance(value, dict) and "X" in value):
         yield path, value
+    for name, inner in pairs:
+        yield from _leaves(inner, f"{path}/{name}")
 
 
 def exact(value: JsonValue, data: bytes) -> Any:
@@ -237,20 +179,3 @@ def exact(value: JsonValue, data: bytes) -> Any:
         return [exact(item, data) for item in value.value]
     text = data[value.start : value.end]
     return int(text) if isinstance(value.value, float) and re.fullmatch(rb"-?\d+", text) else value.value
-
-
-def json_text(value: Any, indent: str = "", newline: str = "\n") -> str:
-    """Return a value as JSON with an indent of two spaces; objects of numbers and short texts are on one line."""
-    inner = [*(value.values() if isinstance(value, dict) else value)] if isinstance(value, dict | list) else []
-    is_flat = not any(isinstance(item, dict | list) for item in inner)
-    if not inner or (is_flat and (isinstance(value, dict) or not isinstance(inner[0], str))):
-        text = json.dumps(value, ensure_ascii=False)
-        return f"{{ {text[1:-1]} }}" if inner and isinstance(value, dict) else text
-    if isinstance(value, dict):
-        below = indent + "  "
-        parts = [f"{json.dumps(name, ensure_ascii=False)}: {json_text(value[name], below, newline)}" for name in value]
-    else:
-        parts = [json_text(item, indent + "  ", newline) for item in inner]
-    opening, closing = "{}" if isinstance(value, dict) else "[]"
-    lines = f",{newline}".join(f"{indent}  {part}" for part in parts)
-    return f"{opening}{newline}{lines}{newline}{indent}{closing}"

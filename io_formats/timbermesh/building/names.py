@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -14,11 +13,12 @@ from ...core.errors import FormatError
 from ...core.messages import Report, Text
 from ..blueprint.codec import Members, child_of, read
 from ..game_files import GameArchive, find_archive
-from ..game_names import FACTIONS, game_collections
+from ..game_names import game_collections
 
 SPECS = {"goods": "GoodSpec", "needs": "NeedSpec", "tool_groups": "BlockObjectToolGroupSpec"}
 """Members of the blueprints that define names, by the kind of name."""
-_DEFINITION = re.compile(r"(good|need|blockobjecttoolgroup)\.[^/]*\.blueprint\.json")
+_DEFINITIONS = ("good.", "need.", "blockobjecttoolgroup.")
+ENDING = ".blueprint.json"
 
 
 @dataclass(frozen=True)
@@ -35,20 +35,14 @@ class GameNames:
     """Names by collection, such as a faction."""
     effects: Mapping[str, tuple[float, int]]
     """Points in an hour and radius of decorations, by need."""
-    archive: GameArchive | None = field(default=None, compare=False)
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether they are those of the installed game, so that an unknown name is an error."""
-        return self.archive is not None
+    archive: GameArchive | None = None
+    """Archive of the installed game, with which an unknown name is an error."""
 
 
 def built_in() -> GameNames:
     """Return the names of the built-in list."""
     found: dict[str, Any] = json.loads(Path(__file__).with_name("names.json").read_text("utf-8"))
-    sets: dict[str, Any] = {kind: frozenset(found[kind]) for kind in (*SPECS, "bases", "buildings")}
-    materials = {name: frozenset(names) for name, names in found["materials"].items()}
-    return GameNames(**sets, materials=materials, effects={need: tuple(two) for need, two in found["effects"].items()})
+    return GameNames(**{kind: frozenset(value) if isinstance(value, list) else value for kind, value in found.items()})
 
 
 def game_names(folder: str, report: Report) -> GameNames:
@@ -64,23 +58,22 @@ def game_names(folder: str, report: Report) -> GameNames:
         template = "{}; only the built-in list of names was used"
         report.warning("built-in-names", template, Text("{}", problem))
         return known
-    stems = {key.rpartition("/")[2].removesuffix(".blueprint.json"): key for key in archive.keys}
-    sets: dict[str, Any] = {kind: found.get(kind) or getattr(known, kind) for kind in SPECS}
+    stems = {key.rpartition("/")[2].removesuffix(ENDING): key for key in archive.keys}
     bases = frozenset(base for base in known.bases if base.lower() in stems)
     buildings = frozenset(stem for stem, key in stems.items() if "buildings/" in key)
-    return replace(known, **sets, bases=bases, buildings=buildings, materials=materials, archive=archive)
+    return replace(known, **found, bases=bases, buildings=buildings, materials=materials, archive=archive)
 
 
 @lru_cache(2)
-def _defined(path: Path, _modified: int) -> tuple[GameArchive, dict[str, frozenset[str]]]:
+def _defined(path: Path, _modified: int) -> tuple[GameArchive, dict[str, Any]]:
     """Return an archive of the game, and the names that its blueprints define, by their kind."""
     archive = GameArchive(path)
     found: dict[str, set[str]] = {}
     for key in archive.keys:
-        if _DEFINITION.fullmatch(key.rpartition("/")[2]):
+        if key.rpartition("/")[2].startswith(_DEFINITIONS):
             for kind, name in defined_names(read(archive.read(key) or b"{}").root):
                 found.setdefault(kind, set()).add(name)
-    return archive, {kind: frozenset(names) for kind, names in found.items()}
+    return archive, found
 
 
 def defined_names(root: Members) -> Iterator[tuple[str, str]]:
@@ -89,10 +82,3 @@ def defined_names(root: Members) -> Iterator[tuple[str, str]]:
         name = (child_of(root, spec) or {}).get("Id")
         if isinstance(name, str):
             yield kind, name
-
-
-def factions_of(materials: Iterable[str], names: GameNames) -> list[str]:
-    """Return the factions that have all these materials, apart from those that every faction or none has."""
-    only = [{faction for faction in FACTIONS if name in names.materials.get(faction, ())} for name in materials]
-    found = [factions for factions in only if factions]
-    return [faction for faction in FACTIONS if found and all(faction in factions for factions in found)]

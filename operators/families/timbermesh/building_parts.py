@@ -3,7 +3,7 @@
 import re
 import tempfile
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,9 @@ from mathutils import Matrix, Vector
 
 from ....blender_data.exporting.object_selection import Source
 from ....blender_data.names import MARK, without_number
-from ....blender_data.operator_calls import operator_error
 from ....blender_data.steps import Steps, scaled
 from ....io_formats.core.errors import ExportError
 from ....io_formats.core.options import resolve
-from ....io_formats.core.scene import Scene
 from ....io_formats.timbermesh.building.cells import Box, Shape, bounds_of, entrance_at, size_of
 from ....io_formats.timbermesh.building.options import BuildingOptions
 from ....io_formats.timbermesh.model.format import TIMBERMESH
@@ -25,13 +23,11 @@ from ...files.export_base import encode_steps, file_steps
 from .parts import collection_part
 
 _STAGE = re.compile(r"ConstructionStage(\d+)")
-_COLLIDER = "Collider"
-_ENTRANCES = (f"{MARK}Slot{MARK}Entrance", "Entrance")
-_ACCESS = "Access"
+_SLOT, _ENTRANCE, _ACCESS, _COLLIDER = f"{MARK}Slot{MARK}Entrance", "Entrance", "Access", "Collider"
 _ICON_SIZE = 112
 _LIGHTS = (((0.4, 0.7, 1.0), 3.0), ((-1.0, 0.4, 0.3), 1.0), ((0.5, 1.0, 0.1), 0.5))
 """Directions to suns, and their strengths."""
-_VIEW = Vector((0.7, 1.0, 0.7))
+_VIEW = (0.7, 1.0, 0.7)
 """Direction from a building to the camera; the front is towards +Y."""
 
 
@@ -53,36 +49,30 @@ class BuildingParts:
     Raises
     ------
     ExportError
-        Several empties mark the origin, the entrance or the access.
+        Several empties mark the origin, the entrance or the access, or stages are not numbered from 0.
     """
 
     def __init__(self, collection: bpy.types.Collection) -> None:
-        part = collection_part(collection, is_moved=True)
-        stages = {
-            int(found[1]): child
-            for child in collection.children_recursive
-            if (found := _STAGE.fullmatch(without_number(child.name)))
-        }
-        if [*stages] and sorted(stages) != [*range(len(stages))]:
-            raise ExportError("The construction stages are not numbered from 0: {}", sorted(stages))
+        whole = collection_part(collection, is_moved=True).source
+        names = {child: _STAGE.fullmatch(without_number(child.name)) for child in collection.children_recursive}
+        stages = sorted((int(found[1]), child.name, child) for child, found in names.items() if found is not None)
+        if [number for number, *_ in stages] != [*range(len(stages))]:
+            raise ExportError("Number the construction stages from 0: {}", [name for _, name, _ in stages])
         objects = [*collection.all_objects]
         empties = [obj for obj in objects if obj.type == "EMPTY"]
-        self.entrance = _single(empties, _ENTRANCES)
-        self.access = _single(empties, (_ACCESS,))
+        points = [obj for obj in empties if without_number(obj.name) in {_ENTRANCE, _ACCESS}]
+        self.entrance = _single(empties, _SLOT) or _single(points, _ENTRANCE)
+        self.access = _single(points, _ACCESS)
         colliders = {obj for obj in objects if obj.type == "MESH" and obj.name.startswith(_COLLIDER)}
-        points = {obj for obj in empties if without_number(obj.name) in {_ACCESS, _ENTRANCES[1]}}
-        groups = [{*stages[number].all_objects} for number in range(len(stages))]
-        others = part.source.left_out | colliders | points
-        origin = part.source.origin
-        matrix = origin.matrix if origin is not None else None
-        if origin is not None and origin.obj is not None:
-            place, turned, _scale = origin.obj.matrix_world.decompose()
-            matrix = Matrix.LocRotScale(place, turned, None)
-        self.origin = matrix or Matrix()
-        self.sources = [Source("COLLECTION", collection, origin=origin, left_out=frozenset(others.union(*groups)))]
-        self.sources += [
-            Source("COLLECTION", stages[number], origin=origin, left_out=frozenset(others)) for number in range(len(stages))
-        ]
+        groups = [{*child.all_objects} for *_, child in stages]
+        origin, matrix = whole.origin, Matrix()
+        if origin is not None:
+            mark = origin.matrix if origin.obj is None else origin.obj.matrix_world
+            matrix = Matrix.LocRotScale(*(mark or matrix).decompose()[:2], None)
+        self.origin = matrix
+        others = whole.left_out | colliders | {*points}
+        self.sources = [replace(whole, left_out=others.union(*groups))]
+        self.sources += [Source("COLLECTION", child, origin=origin, left_out=others) for *_, child in stages]
         self.colliders = [colliders.difference(*groups), *(colliders & group for group in groups)]
         self.objects = [obj for obj in objects if obj not in self.sources[0].left_out]
 
@@ -100,15 +90,11 @@ class BuildingParts:
         return found or [box]
 
 
-def _single(empties: Sequence[bpy.types.Object], names: Sequence[str]) -> bpy.types.Object | None:
-    """Return the only empty with one of these names, preferring the first name."""
-    for name in names:
-        found = [obj for obj in empties if without_number(obj.name) == name]
-        if len(found) > 1:
-            raise ExportError("Several empties are named '{}'; keep one", name)
-        if found:
-            return found[0]
-    return None
+def _single(empties: Sequence[bpy.types.Object], name: str) -> bpy.types.Object | None:
+    found = [obj for obj in empties if without_number(obj.name) == name]
+    if len(found) > 1:
+        raise ExportError("Several empties are named '{}'; keep one", name)
+    return found[0] if found else None
 
 
 def encoded_models(context: bpy.types.Context, parts: BuildingParts, options: BuildingOptions) -> Steps[EncodedModels]:
@@ -120,33 +106,28 @@ def encoded_models(context: bpy.types.Context, parts: BuildingParts, options: Bu
         A model cannot be exported, or is at a wrong place.
     """
     values = resolve(TIMBERMESH.export_options.table(), headless=False)
-    files, scenes, boxes = [], [], []
+    made, boxes, count = [], [], len(parts.sources)
     for number, source in enumerate(parts.sources):
-        name = source.collection.name
-        start, end = number / len(parts.sources), (number + 1) / len(parts.sources)
-        made = yield from scaled(file_steps(context, source, name, TIMBERMESH, values), start, end, name)
-        encoded = yield from encode_steps(made.parts[0], Path(f"{name}.timbermesh"), TIMBERMESH, values)
+        name = source.collection.name if source.collection is not None else ""
+        steps = file_steps(context, source, name, TIMBERMESH, values)
+        files = yield from scaled(steps, number / count, (number + 1) / count, name)
+        encoded = yield from encode_steps(files.parts[0], Path(f"{name}.timbermesh"), TIMBERMESH, values)
         box = bounds_of(encoded.scene)
         if box is None:
             raise ExportError("The collection '{}' has no mesh with faces", name)
-        scenes.append(encoded.scene)
-        files.append(encoded.outputs[-1].data)
+        made.append(encoded)
         boxes.append(box)
     size = size_of(boxes[0], (options.size_x, options.size_y, options.size_z))
     colliders = [parts.boxes(found, box) for found, box in zip(parts.colliders, boxes, strict=True)]
-    entrance, access = None, None
-    if parts.entrance is not None:
-        entrance = entrance_at(parts.entrance.name, parts.point(parts.entrance), size)
-    if parts.access is not None:
-        x, y, z = parts.point(parts.access)
-        access = -x, z, -y
-    nodes = frozenset(node.name for node in scenes[0].nodes)
-    shape = Shape(size, colliders[0], colliders[1:], entrance, access, nodes)
-    return EncodedModels(shape, _materials(scenes), files, boxes[0], scenes[0].triangle_count)
-
-
-def _materials(scenes: Sequence[Scene]) -> frozenset[str]:
-    return frozenset(name for scene in scenes for node in scene.nodes if node.mesh for name in node.mesh.materials)
+    door, point = parts.entrance, parts.access
+    entrance = entrance_at(door.name, parts.point(door), size) if door is not None else None
+    x, y, z = parts.point(point) if point is not None else (0.0, 0.0, 0.0)
+    nodes = frozenset(node.name for node in made[0].scene.nodes)
+    shape = Shape(size, colliders[0], colliders[1:], entrance, (-x, z, -y) if point is not None else None, nodes)
+    meshes = [node.mesh for encoded in made for node in encoded.scene.nodes if node.mesh is not None]
+    materials = frozenset(name for mesh in meshes for name in mesh.materials)
+    data = [encoded.outputs[-1].data for encoded in made]
+    return EncodedModels(shape, materials, data, boxes[0], made[0].scene.triangle_count)
 
 
 def rendered_icon(parts: BuildingParts, box: Box) -> bytes:
@@ -158,50 +139,38 @@ def rendered_icon(parts: BuildingParts, box: Box) -> bytes:
         Blender has no Cycles, or cannot render.
     """
     scene: Any = bpy.data.scenes.new("Meshferry Icon")
-    made: list[Any] = []
-
-    def add(data: Any, direction: Vector, distance: float) -> None:
-        obj = bpy.data.objects.new(data.name, data)
-        turned = direction.to_track_quat("Z", "Y").to_matrix().to_4x4()
-        middle = Vector((box[0] + box[1]) / 2)
-        obj.matrix_world = parts.origin @ Matrix.Translation(middle + direction.normalized() * distance) @ turned
-        scene.collection.objects.link(obj)
-        made.append(data)
-
+    reach = float(np.linalg.norm(box[1] - box[0]))
+    camera: Any = bpy.data.cameras.new("Icon")
+    camera.type, camera.ortho_scale, camera.clip_end = "ORTHO", reach * 0.95, 10 * reach
+    made: list[tuple[Any, Any]] = [(camera, _VIEW)]
+    for direction, strength in _LIGHTS:
+        sun: Any = bpy.data.lights.new("Icon", "SUN")
+        sun.energy = strength
+        made.append((sun, direction))
+    added = [bpy.data.objects.new("Icon", data) for data, _direction in made]
+    for obj, (_data, direction) in zip(added, made, strict=True):
+        turned = Vector(direction).to_track_quat("Z", "Y").to_matrix().to_4x4()
+        middle = Vector((box[0] + box[1]) / 2) + Vector(direction) * 2 * reach
+        obj.matrix_world = parts.origin @ Matrix.Translation(middle) @ turned
     try:
-        reach = float(np.linalg.norm(box[1] - box[0]))
-        camera: Any = bpy.data.cameras.new("Icon")
-        camera.type, camera.ortho_scale, camera.clip_end = "ORTHO", reach * 0.95, 10 * reach + 10
-        add(camera, _VIEW, 2 * reach)
-        scene.camera = scene.collection.objects[0]
-        for direction, strength in _LIGHTS:
-            sun: Any = bpy.data.lights.new("Icon", "SUN")
-            sun.energy = strength
-            add(sun, Vector(direction), reach)
-        for obj in parts.objects:
+        for obj in [*added, *parts.objects]:
             scene.collection.objects.link(obj)
+        scene.camera, scene.view_settings.view_transform = added[0], "Standard"
+        render, cycles, image = scene.render, scene.cycles, scene.render.image_settings
+        render.engine, render.film_transparent, render.resolution_percentage = "CYCLES", True, 100
+        render.resolution_x = render.resolution_y = _ICON_SIZE
+        image.file_format, image.color_mode = "PNG", "RGBA"
+        # Adaptive sampling depends on the clock.
+        cycles.device, cycles.samples, cycles.use_adaptive_sampling, cycles.use_denoising = "CPU", 32, False, False
         with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, "icon.png")
-            _set_render(scene, path)
+            render.filepath = str(Path(folder, "icon.png"))
             bpy.ops.render.render(write_still=True, scene=scene.name)
-            data = path.read_bytes()
-        start, end = data.find(b"tEXt"), data.find(b"IDAT")  # between them: date and duration of the rendering
-        return data[: start - 4] + data[end - 4 :] if 0 < start < end else data
+            data = Path(render.filepath).read_bytes()
     except (TypeError, AttributeError, RuntimeError, OSError) as problem:
-        reason = operator_error(problem) if isinstance(problem, RuntimeError) else problem
+        reason = str(problem).strip().partition("\n")[0]
         raise ExportError("The icon cannot be rendered by Cycles ({}); choose a picture as Icon", reason) from None
     finally:
         bpy.data.scenes.remove(scene)
-        bpy.data.batch_remove([*(user for user in bpy.data.objects if user.data in made), *made])
-
-
-def _set_render(scene: Any, path: Path) -> None:
-    render = scene.render
-    render.engine = "CYCLES"
-    scene.cycles.device, scene.cycles.samples = "CPU", 32
-    scene.cycles.use_denoising = scene.cycles.use_adaptive_sampling = False  # adaptive sampling depends on the clock
-    render.resolution_x = render.resolution_y = _ICON_SIZE
-    render.resolution_percentage, render.film_transparent = 100, True
-    render.image_settings.file_format, render.image_settings.color_mode = "PNG", "RGBA"
-    scene.view_settings.view_transform = "Standard"
-    render.filepath, render.use_file_extension = str(path), False
+        bpy.data.batch_remove([*added, *(data for data, _direction in made)])
+    start, end = data.find(b"tEXt"), data.find(b"IDAT")  # between them: date and duration of the rendering
+    return data[: start - 4] + data[end - 4 :] if 0 < start < end else data

@@ -1,8 +1,8 @@
 """New buildings of Timberborn from collections, and their re-export."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,6 @@ import bpy
 from bpy.props import BoolProperty, StringProperty
 
 from ....blender_data import file_records
-from ....blender_data.file_records import FileRecord, SessionFile, digest_of_content
 from ....blender_data.steps import Steps, finish, scaled
 from ....io_formats.core.errors import ExportError, MeshferryError
 from ....io_formats.core.format import OutputFile
@@ -18,20 +17,12 @@ from ....io_formats.core.messages import Message, Report, Text, counted, joined
 from ....io_formats.disk.atomic_write import make_folder, remove_file, replace_file
 from ....io_formats.disk.special_files import read_bytes
 from ....io_formats.timbermesh.blueprint.format import TIMBERBORN_BLUEPRINT
+from ....io_formats.timbermesh.building import planning
 from ....io_formats.timbermesh.building.cells import geometry
 from ....io_formats.timbermesh.building.document import Building
 from ....io_formats.timbermesh.building.mod_folder import ModFolder
-from ....io_formats.timbermesh.building.names import game_names
+from ....io_formats.timbermesh.building.names import ENDING, game_names
 from ....io_formats.timbermesh.building.options import BuildingOptions
-from ....io_formats.timbermesh.building.planning import (
-    ENDING,
-    check_names,
-    edited_blueprint,
-    existing_folder,
-    icon_of,
-    name_and_faction,
-    plan_building,
-)
 from ...files.export_dialog import named_collection
 from ...files.patched_export import question_of_path, refuse_unknown
 from ...layouts import button, collection_under_pointer, selected_collections
@@ -41,8 +32,8 @@ from ...progress import DIALOG_WIDTH, LongWork
 from ...registration import MenuEntry
 from ...reports import Messages, conclude
 from ...sidebar import draw_wrapped
-from ...translations import iface_, rpt_
-from .building_parts import BuildingParts, encoded_models, rendered_icon
+from ...translations import rpt_
+from .building_parts import BuildingParts, EncodedModels, encoded_models, rendered_icon
 
 OPTIONS = tuple(option for option in BuildingOptions.table() if not option.preference)
 
@@ -51,19 +42,19 @@ OPTIONS = tuple(option for option in BuildingOptions.table() if not option.prefe
 class PlannedBuildings:
     """New content of files, facts for the user, and what each collection remembers after they are written."""
 
+    report: Report = field(default_factory=Report)
     files: dict[Path, bytes] = field(default_factory=dict)
     facts: list[dict[str, Any]] = field(default_factory=list)
     records: list[tuple[Any, dict[str, Any]]] = field(default_factory=list)
-    messages: list[Message] = field(default_factory=list)
 
     def lines(self) -> list[Text]:
         """Return the facts and the files as texts."""
         lines = []
         for fact in self.facts:
-            text = Text("{}: {} x {} x {} cells", fact["building"], *fact["size"])
             entrance = Text("entrance cell {}, {}, {}", *fact["entrance"]) if fact["entrance"] else Text("no entrance")
+            text = Text("{}: {} x {} x {} cells", fact["building"], *fact["size"])
             lines.append(joined([text, entrance, *fact["materials"]]))
-        return [*lines, *(Text("{}", path) for path in self.files)]
+        return [*lines, *(Text("{}", place) for place in self.files), *self.report.messages]
 
     def write(self) -> list[Message]:
         """Write the files and store the records; if a file cannot be written, restore those before it.
@@ -73,23 +64,75 @@ class PlannedBuildings:
         ExportError
             A file cannot be written.
         """
-        before = {path: read_bytes(path) if path.exists() else None for path in self.files}
-        done: list[Path] = []
-        messages = [*self.messages]
+        done: list[tuple[Path, bytes | None]] = []
+        messages = [*self.report.messages]
         try:
-            for path, data in self.files.items():
-                make_folder(path.parent)
-                messages += file_records.write_files(path, [OutputFile(path.name, data)])
-                done.append(path)
+            for place, data in self.files.items():
+                old = read_bytes(place) if place.exists() else None
+                make_folder(place.parent)
+                messages += file_records.write_files(place, [OutputFile(place.name, data)])
+                done.append((place, old))
         except ExportError:
-            for path in reversed(done):
-                old = before[path]
-                remove_file(path) if old is None else replace_file(path, old)
+            for place, old in reversed(done):
+                remove_file(place) if old is None else replace_file(place, old)
             raise
         for collection, record in self.records:
             if collection.is_editable:
                 collection.meshferry.written_set = json.dumps(record)
         return messages
+
+
+class _Planner:
+    """Plans buildings in one mod."""
+
+    def __init__(self, context: bpy.types.Context, options: BuildingOptions) -> None:
+        if not options.mod:
+            raise ExportError("Choose the folder of the mod")
+        self.context, self.options, self.plan = context, options, PlannedBuildings()
+        self.mod, self.names = ModFolder(Path(options.mod)), game_names(options.game, self.plan.report)
+
+    def models(self, collection: Any, parts: BuildingParts) -> Steps[tuple[EncodedModels, Building]]:
+        """Encode the models of a collection."""
+        models = yield from encoded_models(self.context, parts, self.options)
+        name, faction = planning.name_and_faction(collection.name, self.options.faction, models.materials, self.names)
+        folder = planning.existing_folder(f"{name}.{faction}", self.mod, self.options.tool_group)
+        building = Building(name, faction, models.shape, models.materials, self.options, folder)
+        fact = {"building": building.stem, "collection": collection.name, "size": models.shape.size}
+        fact |= {"entrance": models.shape.entrance, "materials": sorted(models.materials)}
+        self.plan.facts.append({**fact, "triangles": models.triangles})
+        return models, building
+
+    def add(self, collection: Any, *, has_icon: bool) -> Steps[None]:
+        """Plan all files of a building."""
+        parts, icon = BuildingParts(collection), None
+        models, building = yield from self.models(collection, parts)
+        is_first = not self.plan.records
+        if self.options.icon:
+            icon = read_bytes(self.options.icon)
+        elif not planning.has_icon(building, self.mod) or (self.options.use_replace and is_first):
+            icon = rendered_icon(parts, models.box) if has_icon else b"\x89PNG"
+        report = self.plan.report
+        values = planning.plan_building(building, models.files, icon, self.mod, self.names, report)
+        place = self.mod.place(f"{building.folder}/{building.stem}{ENDING}")
+        record: dict[str, Any] = {"collection": collection.name, "blueprint": str(place)}
+        record["options"] = {option.name: getattr(self.options, option.name) for option in OPTIONS}
+        record["values"] = {"/".join(path): value for path, value in values.items()}
+        self.plan.records.append((collection, record))
+        self.plan.files = self.mod.changed()
+
+    def update(self, collection: Any, record: dict[str, Any]) -> Steps[None]:
+        """Plan new models of a building, and changes of its blueprint; hand-made changes of that stay."""
+        models, building = yield from self.models(collection, BuildingParts(collection))
+        planning.check_names(building, self.mod, self.names, self.plan.report)
+        place, old = Path(record["blueprint"]), {tuple(path.split("/")): value for path, value in record["values"].items()}
+        is_stackable = old["BlockObjectSpec", "Blocks"][-1]["Stackable"] != "None"
+        values = geometry(models.shape, is_stackable=is_stackable)
+        data = planning.edited_blueprint(read_bytes(place), old, values)
+        paths = [self.mod.place(f"{path}.timbermesh") for path in building.models]
+        self.mod.planned = {**dict(zip(paths, models.files, strict=True)), place: data}
+        self.plan.files = self.mod.changed()
+        record["values"] = {"/".join(path): value for path, value in values.items()}
+        self.plan.records.append((collection, record))
 
 
 def plan_steps(
@@ -107,110 +150,52 @@ def plan_steps(
     MeshferryError
         A building cannot be written.
     """
-    if not options.mod:
-        raise ExportError("Choose the folder of the mod")
-    mod, report, plan = ModFolder(Path(options.mod)), Report(), PlannedBuildings()
-    names = game_names(options.game, report)
+    planner, count = _Planner(context, options), len(collections)
     for number, collection in enumerate(collections):
-        parts = BuildingParts(collection)
-        start, end = number / len(collections), (number + 1) / len(collections)
-        models = yield from scaled(encoded_models(context, parts, options), start, end)
-        name, faction = name_and_faction(collection.name, options.faction, [*models.materials], names)
-        folder = existing_folder(f"{name}.{faction}", mod, options.tool_group)
-        building = Building(name, faction, models.shape, models.materials, options, folder)
-        icon = None
-        if options.icon:
-            icon = read_bytes(options.icon)
-        elif icon_of(building, mod) is None or (options.use_replace and number == 0):
-            icon = rendered_icon(parts, models.box) if has_icon else b"\x89PNG\r\n\x1a\n"
-        values = plan_building(building, models.files, icon, mod, names, report)
-        fact = {
-            "building": building.stem,
-            "collection": collection.name,
-            "size": models.shape.size,
-            "entrance": models.shape.entrance,
-            "materials": sorted(models.materials),
-            "triangles": models.triangles,
-        }
-        plan.facts.append(fact)
-        path = mod.place(f"{folder}/{building.stem}{ENDING}")
-        places = [mod.place(f"{building.model(stage)}.timbermesh") for stage in (None, *range(len(models.files) - 1))]
-        plan.records.append((collection, _record(collection, options, path, places, values, mod.planned)))
-    plan.files, plan.messages = mod.changed(), report.messages
-    return plan
+        yield from scaled(planner.add(collection, has_icon=has_icon), number / count, (number + 1) / count)
+    return planner.plan
 
 
-def _record(
-    collection: Any,
-    options: BuildingOptions,
-    path: Path,
-    models: Sequence[Path],
-    values: Mapping[tuple[str, ...], Any],
-    content: Mapping[Path, bytes],
-) -> dict[str, Any]:
-    """Return what a collection remembers of its building."""
-    return {
-        "collection": collection.name,
-        "options": {option.name: getattr(options, option.name) for option in OPTIONS},
-        "blueprint": str(path),
-        "models": {str(place): digest_of_content(content[place]) for place in models},
-        "values": {"/".join(names): value for names, value in values.items()},
-    }
-
-
-def record_of_building(collection: Any) -> dict[str, Any] | None:
+def record_of(collection: Any) -> dict[str, Any] | None:
     """Return what a collection remembers of its building; None for others, also for copies of such collections."""
     try:
         record = json.loads(collection.meshferry.written_set or "{}")
-        is_own = record.get("collection") == collection.name and {"options", "blueprint", "models", "values"} <= {*record}
-    except (ValueError, AttributeError, RecursionError):
+        is_own = record["collection"] == collection.name and {"options", "blueprint", "values"} <= record.keys()
+    except (ValueError, TypeError, LookupError, RecursionError):
         return None
-    return record if is_own else None
+    return dict(record) if is_own else None
 
 
-def replan_steps(context: bpy.types.Context, collection: Any) -> Steps[PlannedBuildings]:
-    """Plan new models of a building, and changes of its blueprint; hand-made changes of that stay.
+@with_options(OPTIONS)
+class EXPORT_SCENE_OT_timbermesh_building(LongWork, bpy.types.Operator):
+    """Write collections as new buildings into a mod, or a written one again."""
 
-    Raises
-    ------
-    MeshferryError
-        The files or the scene changed in a way that only writing the building anew can follow.
-    """
-    record = record_of_building(collection) or {}
-    remedy = Text("choose New Timberborn Building with Replace to write it anew")
-    options = chosen_options(BuildingOptions, record["options"])
-    models = yield from encoded_models(context, BuildingParts(collection), options)
-    path, plan, report = Path(record["blueprint"]), PlannedBuildings(), Report()
-    names = game_names(options.game, report)
-    name, faction = name_and_faction(collection.name, options.faction, [*models.materials], names)
-    building = Building(name, faction, models.shape, models.materials, options, "")
-    check_names(building, ModFolder(Path(options.mod)), names, report)
-    if len(models.files) != len(record["models"]):
-        raise ExportError("The number of stages changed; {}", remedy)
-    for place, data in zip(map(Path, record["models"]), models.files, strict=True):
-        known = {record["models"][str(place)], digest_of_content(data)}
-        if place.exists() and digest_of_content(read_bytes(place)) not in known:
-            raise ExportError("The file was changed since it was written; {}", remedy, file=place)
-        plan.files[place] = data
-        record["models"][str(place)] = digest_of_content(data)
-    stored = {tuple(names.split("/")): value for names, value in record["values"].items()}
-    kind = stored["BlockObjectSpec", "Blocks"][-1]["Stackable"]
-    values = geometry(models.shape, is_stackable=kind == "BlockObject")
-    plan.files[path] = edited_blueprint(read_bytes(path), stored, values)
-    record["values"] = {"/".join(names): value for names, value in values.items()}
-    plan.files = {path: data for path, data in plan.files.items() if not path.exists() or read_bytes(path) != data}
-    plan.records, plan.messages = [(collection, record)], report.messages
-    return plan
-
-
-class _WritesBuildings(LongWork):
-    """Mixin of operators that write planned buildings; a question lists the files before."""
+    bl_idname = "export_scene.timbermesh_building"
+    bl_label = "New Timberborn Building"
+    bl_description = (
+        "Write a collection as a building of the game Timberborn into the folder of a mod: models, blueprint, icon, "
+        "texts and the entry in the toolbar. Again: its models, and changes of size, entrance and colliders alone"
+    )
+    bl_options = {"REGISTER", "PRESET"}
 
     collections: StringProperty(
         name="Collections",
         description="Names of the collections, one a line; none: those selected in the Outliner, or the active one",
         options={"HIDDEN", "SKIP_SAVE"},
     )
+    use_written: BoolProperty(
+        name="Again",
+        description="Write a collection that was written as a building again, with the options of that time",
+        options={"HIDDEN", "SKIP_SAVE"},
+    )
+    is_confirmed: BoolProperty(
+        name="Replacing Confirmed",
+        description="Scripts: also write again to a path that is stored in the .blend file, but was neither read nor "
+        "chosen since the file was opened",
+        options={"HIDDEN", "SKIP_SAVE"},
+    )
+
+    confirm_text = "Write"
 
     def chosen(self, context: bpy.types.Context) -> list[Any]:
         """Return the collections."""
@@ -218,120 +203,71 @@ class _WritesBuildings(LongWork):
         found = [named_collection(context, name) for name in names] or selected_collections(context)
         return found or [context.collection]
 
-    def plan(self, context: bpy.types.Context, *, has_icon: bool = True) -> Steps[PlannedBuildings]:
-        """Plan the files."""
-        raise NotImplementedError
-
-    def question(self, context: bpy.types.Context) -> str:
-        """Return the files that would be written, with size, entrance and materials."""
-        try:
-            plan = finish(self.plan(context, has_icon=False))
-        except MeshferryError:
-            return ""  # the export reports it
-        return "\n".join(rpt_(line) for line in (*plan.lines(), *plan.messages)) if plan.files else ""
-
-    def draw_question(self, context: bpy.types.Context) -> None:
-        """Draw the lines of the question."""
-        column = self.layout.column(align=True)  # type: ignore[attr-defined]
-        for line in self.asked.splitlines():
-            draw_wrapped(column, context, line, "DOT", width=DIALOG_WIDTH)
-
-    def steps(self, context: bpy.types.Context) -> Steps[set[str]]:
-        """Write the buildings, or nothing."""
-        messages, phrases = Messages(), ()
-        name = ", ".join(collection.name for collection in self.chosen(context))
-        with messages.outcome(name, name):
-            plan = yield from self.plan(context)
-            messages.warn("", plan.write())
-            triangles = sum(fact["triangles"] for fact in plan.facts)
-            changed = counted(len(plan.files), "file") if plan.files else Text("nothing changed")
-            phrases = (counted(triangles, "triangle") if triangles else "", changed)
-        return conclude(self, messages, phrases, "Exported")
-
-
-@with_options(OPTIONS)
-class EXPORT_SCENE_OT_timbermesh_building(_WritesBuildings, bpy.types.Operator):
-    """Write collections as new buildings into a mod."""
-
-    bl_idname = "export_scene.timbermesh_building"
-    bl_label = "New Timberborn Building"
-    bl_description = (
-        "Write a collection as a new building of the game Timberborn into the folder of a mod: models, blueprint, icon, "
-        "texts and the entry in the toolbar"
-    )
-    bl_options = {"REGISTER", "PRESET"}
-
-    confirm_text = "Write"
-
     def invoke(self, context: bpy.types.Context, event: Any) -> set[str]:
         """Open the dialog with the values that the collection remembers."""
-        record = record_of_building(self.chosen(context)[0])
-        for name, value in (record["options"] if record is not None else {}).items():
+        if self.use_written:
+            return self.execute(context)
+        for name, value in ((record_of(self.chosen(context)[0]) or {}).get("options") or {}).items():
             if name in self.__annotations__ and name != "use_replace" and not self.properties.is_property_set(name):
                 setattr(self, name, value)
-        self.collections = "\n".join(collection.name for collection in self.chosen(context))
         manager: Any = context.window_manager
         return manager.invoke_props_dialog(self, width=DIALOG_WIDTH, title=self.bl_label, confirm_text="Continue")
 
     def draw(self, context: bpy.types.Context) -> None:
         """Draw the options, or what will be written."""
-        if self.asked:
-            self.draw_question(context)
-        else:
-            self.layout.label(text=", ".join(self.collections.splitlines()), icon="OUTLINER_COLLECTION", translate=False)
+        column = self.layout.column(align=True)
+        for line in self.asked.splitlines():
+            draw_wrapped(column, context, line, "DOT", width=DIALOG_WIDTH)
+        if not self.asked:
             draw_options(self.layout, self, OPTIONS, "TIMBERMESH_building")
 
-    def plan(self, context: bpy.types.Context, *, has_icon: bool = True) -> Steps[PlannedBuildings]:
-        """Plan all files of the buildings."""
-        options = chosen_options(BuildingOptions, option_values(self, OPTIONS))
-        return plan_steps(context, self.chosen(context), options, has_icon=has_icon)
-
-
-class EXPORT_SCENE_OT_timbermesh_building_again(_WritesBuildings, bpy.types.Operator):
-    """Write the models of a building again, and what changed of its size into its blueprint."""
-
-    bl_idname = "export_scene.timbermesh_building_again"
-    bl_label = "Re-export Building"
-    bl_description = (
-        "Write the models of the building again, and size, cells, entrance and colliders that changed into its "
-        "blueprint, of which all other text stays"
-    )
-
-    is_confirmed: BoolProperty(
-        name="Replacing Confirmed",
-        description="Scripts: also write to paths that are stored in the .blend file, but were neither read nor chosen "
-        "since the file was opened",
-        options={"HIDDEN", "SKIP_SAVE"},
-    )
-
-    confirm_text = "Replace"
-
-    def file(self, context: bpy.types.Context) -> FileRecord:
-        """Return the record of the blueprint."""
-        record = record_of_building(self.chosen(context)[0]) or {"blueprint": ""}
-        return FileRecord(Path(record["blueprint"]), TIMBERBORN_BLUEPRINT.name, "")
-
     def stored_paths(self, context: bpy.types.Context) -> list[Any]:
-        """Return the path of the blueprint."""
-        return [str(self.file(context).path)]
+        """Return the stored path of the blueprint that is written again."""
+        record = record_of(self.chosen(context)[0]) if self.use_written else None
+        return [record["blueprint"]] if record is not None else []
 
     def question(self, context: bpy.types.Context) -> str:
-        """Return a question before stored paths are written for the first time."""
-        return question_of_path(self.file(context))
-
-    def draw(self, context: bpy.types.Context) -> None:
-        """Draw the question."""
-        self.draw_question(context)
+        """Return what would be written, or a question about the stored path of a file."""
+        if self.use_written:
+            paths = self.stored_paths(context)
+            return question_of_path(_file(paths[0])) if paths else ""
+        try:
+            plan = finish(self.plan(context, has_icon=False))
+        except MeshferryError:
+            return ""  # the export reports it
+        return "\n".join(map(rpt_, plan.lines())) if plan.files else ""
 
     def plan(self, context: bpy.types.Context, *, has_icon: bool = True) -> Steps[PlannedBuildings]:
-        """Plan the models and the changes of the blueprint."""
-        record = self.file(context)
-        if record_of_building(self.chosen(context)[0]) is None:
+        """Plan the files."""
+        collections = self.chosen(context)
+        if not self.use_written:
+            options = chosen_options(BuildingOptions, option_values(self, OPTIONS))
+            return (yield from plan_steps(context, collections, options, has_icon=has_icon))
+        record = record_of(collections[0])
+        if record is None:
             raise ExportError("The collection was not written as a building")
         if not (self.asked or self.is_confirmed):
-            refuse_unknown(record)
-        file_records.session_files().setdefault(str(record.path), SessionFile()).is_confirmed = True
-        return replan_steps(context, self.chosen(context)[0])
+            refuse_unknown(_file(record["blueprint"]))
+        planner = _Planner(context, chosen_options(BuildingOptions, record["options"]))
+        yield from planner.update(collections[0], record)
+        return planner.plan
+
+    def steps(self, context: bpy.types.Context) -> Steps[set[str]]:
+        """Write the buildings, or nothing."""
+        messages, phrases = Messages(), [Text("nothing changed")]
+        name = ", ".join(collection.name for collection in self.chosen(context))
+        with messages.outcome(name, name):
+            plan = yield from self.plan(context)
+            messages.warn("", plan.write())
+            for collection, record in plan.records:
+                file_records.write([], _file(record["blueprint"]), is_confirmed=True)
+            triangles = sum(fact["triangles"] for fact in plan.facts)
+            phrases = [counted(triangles, "triangle"), counted(len(plan.files), "file")] if plan.files else phrases
+        return conclude(self, messages, phrases, "Exported")
+
+
+def _file(path: str) -> file_records.FileRecord:
+    return file_records.FileRecord(Path(path), TIMBERBORN_BLUEPRINT.name, file_records.digest_of(Path(path)))
 
 
 @drawn_for("timbermesh")
@@ -344,12 +280,13 @@ def draw_entries(self: Any, context: bpy.types.Context) -> None:
 
 def draw_buttons(layout: Any, context: bpy.types.Context) -> None:
     """Draw buttons for a new building and, of one that was written, for its re-export."""
-    collection = collection_under_pointer(context)
-    names = "" if len(selected_collections(context)) > 1 else collection.name
-    button(layout, EXPORT_SCENE_OT_timbermesh_building, text="New Timberborn Building…", icon="HOME", collections=names)
-    if record_of_building(collection) is not None:
-        again = EXPORT_SCENE_OT_timbermesh_building_again
-        button(layout, again, text="Re-export Building", icon="FILE_TICK", collections=collection.name)
+    collection, build = collection_under_pointer(context), EXPORT_SCENE_OT_timbermesh_building
+    names = [one.name for one in selected_collections(context)]
+    several = "\n".join(names) if len(names) > 1 else collection.name
+    button(layout, build, text="New Timberborn Building…", icon="HOME", collections=several)
+    if record_of(collection) is not None:
+        again = button(layout, build, text="Re-export Building", icon="FILE_TICK", collections=collection.name)
+        again.use_written = True
 
 
 ENTRIES = tuple(MenuEntry(menu, draw_entries) for menu in ("VIEW3D_MT_object", "OUTLINER_MT_collection"))

@@ -18,7 +18,7 @@ from meshferry.io_formats.timbermesh.building.cells import Shape, bounds_of, siz
 from meshferry.io_formats.timbermesh.building.document import Building
 from meshferry.io_formats.timbermesh.building.mod_folder import ModFolder
 from meshferry.io_formats.timbermesh.building.options import BuildingOptions
-from meshferry.io_formats.timbermesh.building.planning import existing_folder, icon_of, plan_building
+from meshferry.io_formats.timbermesh.building.planning import existing_folder, has_icon, plan_building
 from meshferry.io_formats.timbermesh.model.format import TIMBERMESH
 
 SAMPLES = Path(os.environ.get("MESHFERRY_SAMPLES") or Path(__file__).parents[4] / "shared" / "samples")
@@ -66,7 +66,7 @@ def add_building(
         name, faction, shape, frozenset({material}), chosen, existing_folder(collection, mod, chosen.tool_group)
     )
     data = api.encode_part(model, TIMBERMESH, None, path=folder / "x.timbermesh").outputs[-1].data
-    is_new = icon_of(building, mod) is None or chosen.use_replace
+    is_new = not has_icon(building, mod) or chosen.use_replace
     names = known or game.built_in()
     plan_building(building, [data] * (1 + stages), icon if is_new else None, mod, names, report)
     changed = mod.changed()

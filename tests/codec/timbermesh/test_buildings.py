@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from meshferry.io_formats.core.errors import ExportError
+from meshferry.io_formats.core.errors import ExportError, MeshferryError
 from meshferry.io_formats.core.messages import Report
 from meshferry.io_formats.timbermesh.blueprint.json_text import TextEdits, parse
 from meshferry.io_formats.timbermesh.building import cells
@@ -128,10 +128,10 @@ def test_texts_are_added_and_all_other_bytes_stay(data: bytes, is_replaced: bool
         ({"kind": "WITH_ENTRANCE"}, "#Slot#Entrance"),
         ({"high": (0.6, 0, 1)}, "#Origin"),
         ({"low": (-3, -1, 0), "size_x": 2}, "enter at least 3"),
-        ({"collection": "Bench.Folktails"}, "The game has a building 'Bench'"),
+        ({"collection": "Bench.Folktails"}, "taken by the game"),
         ({"collection": "Old.Folktails"}, "choose Replace"),
-        ({"kind": "LIKE", "like": "Crane"}, "set the game's folder"),
-        ({"kind": "LIKE", "like": ""}, "Like: enter the name"),
+        ({"kind": "LIKE", "like": "Crane"}, "need the game's folder"),
+        ({"kind": "LIKE", "like": ""}, "neither a file nor a building"),
         ({"icon": b"GIF"}, "neither a PNG nor a JPG"),
     ],
 )
@@ -159,7 +159,7 @@ def test_damaged_files_of_the_mod_are_named(tmp_path: Path, path: str, data: byt
     place = tmp_path / path
     place.parent.mkdir(exist_ok=True)
     place.write_bytes(data)
-    with pytest.raises(ExportError) as caught:
+    with pytest.raises(MeshferryError) as caught:
         add_building(tmp_path)
     assert place.name in str(caught.value)
     assert files_of(tmp_path) == {path: data}
@@ -172,9 +172,9 @@ def test_damaged_files_of_the_mod_are_named(tmp_path: Path, path: str, data: byt
         ("Hut", "AUTO", ["Dirt", "BaseMetal.Folktails"], ("Hut", "Folktails")),
         ("Hut", "IRONTEETH", [], ("Hut", "IronTeeth")),
         ("Hut", "AUTO", ["Dirt"], "The faction is not known"),
-        ("Hut.Folktails.001", "AUTO", [], "number of a copy"),
-        ("Hut.Beavers", "AUTO", [], "not a faction"),
-        ("Garden Hut", "AUTO", [], "letters, digits and _"),
+        ("Hut.Folktails.001", "AUTO", [], "without a number"),
+        ("Hut.Beavers", "AUTO", [], "then .Folktails or .IronTeeth"),
+        ("Garden Hut", "AUTO", [], "letters, digits"),
     ],
 )
 def test_name_and_faction(name: str, choice: str, materials: list[str], expected: Any) -> None:
@@ -225,9 +225,9 @@ def test_another_blueprint_as_template(tmp_path: Path) -> None:
     _changed, messages = add_building(tmp_path / "mod", **given)
     (message,) = [text for text in messages if "nodes" in text]
     assert "'#Chimney" in message and "Seat" not in message
-    assert any("'1, 0, 0 (WaterInputSpec" in text for text in messages)
+    assert "'[1, 0, 0] (WaterInputSpec" in message
     text = (tmp_path / "mod" / f"{HUT}.blueprint.json").read_text()
-    assert '"MaxWorkers": 1 ' in text
+    assert '"MaxWorkers": 1\n' in text
     root = json.loads(text)
     assert root["BuildingSpec"] == {
         "SelectionSoundName": "Crane",
@@ -254,18 +254,18 @@ def test_names_of_the_installed_game_are_certain(tmp_path: Path) -> None:
             archive.writestr(f"Blueprints/{path}.blueprint.json", json.dumps(content))
     report = Report()
     known = game_names(str(tmp_path), report)
-    assert (known.is_complete, report.messages, known.bases) == (True, [], {"ConstructionBase1x1"})
+    assert (known.archive is not None, report.messages, known.bases) == (True, [], {"ConstructionBase1x1"})
     add_building(tmp_path / "mod", known=known)
     like = {"kind": "LIKE", "like": "Crane.Folktails", "entrance": (0, -1, 0), "nodes": ("#Slot#Seat",)}
     add_building(tmp_path / "mod", "Lift.Folktails", known=known, **like)
     for given, words in (
         ({"cost": "Gear 1"}, "'Gear'"),
         ({"material": "Dirt"}, "'Dirt'"),
-        ({"collection": "Crane.Folktails"}, "has a building"),
+        ({"collection": "Crane.Folktails"}, "taken by the game"),
     ):
         with pytest.raises(ExportError, match=words):
             add_building(tmp_path / "mod", **{"collection": "New.Folktails", "known": known, **given})
-    assert game_names("/missing", report).is_complete is False
+    assert game_names("/missing", report).archive is None
     assert len(report.messages) == 1
 
 

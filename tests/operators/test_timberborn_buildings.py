@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from functools import partial
 
 import numpy as np
 import pytest
@@ -100,7 +101,7 @@ def test_unchanged_writes_change_no_byte_and_changes_stay_small(clean_blender, w
     hut = make_hut(bpy)
     write(tmp_path, kind="WITH_ENTRANCE")
     before = files_of(tmp_path)
-    again = bpy.ops.export_scene.timbermesh_building_again
+    again = partial(bpy.ops.export_scene.timbermesh_building, use_written=True)
     write(tmp_path, kind="WITH_ENTRANCE", use_replace=True)
     again(collections=hut.name)
     assert files_of(tmp_path) == before
@@ -140,7 +141,7 @@ def test_stored_paths_are_not_written_without_consent(clean_blender, write, tmp_
     write(tmp_path, kind="WITH_ENTRANCE")
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "hut.blend"))
     bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "hut.blend"))
-    again = bpy.ops.export_scene.timbermesh_building_again
+    again = partial(bpy.ops.export_scene.timbermesh_building, use_written=True)
     with pytest.raises(RuntimeError, match="stored in the .blend file"):
         again(collections="Hut.Folktails")
     assert again(collections="Hut.Folktails", is_confirmed=True) == {"FINISHED"}
@@ -174,7 +175,7 @@ def _two_origins(bpy):
         (lambda bpy: setattr(bpy.data.materials[0], "name", "BaseMetal.Folktails.001"), {}, r"\.001"),
         (lambda bpy: setattr(bpy.data.materials[0], "name", "BaseMetal.IronTeeth"), {}, "use 'BaseMetal.Folktails'"),
         (lambda bpy: setattr(bpy.data.objects["#Slot#Entrance"], "location", (0, 0, 0)), {}, "put it at the front"),
-        (lambda bpy: setattr(bpy.data.collections["ConstructionStage0"], "name", "ConstructionStage2"), {}, "from 0"),
+        (lambda bpy: setattr(bpy.data.collections["ConstructionStage0"], "name", "ConstructionStage2"), {}, "stages from 0"),
         (None, {"mod": ""}, "Choose the folder of the mod"),
         (None, {"size_x": 1}, "enter at least 2"),
         (None, {"icon": "/missing.png"}, "missing.png"),
