@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 import timbermesh_oracle as oracle
-from timber_buildings import files_of, judged
+from timber_buildings import BUILDINGS, files_of, judged
 
 pytestmark = pytest.mark.needs_bpy
 FOLDER = "Buildings/Decoration/Hut"
@@ -48,7 +48,7 @@ def make_hut(bpy, name="Hut.Folktails", at=(7, 5, 0), material="BaseMetal.Folkta
     box(bpy, hut, "ColliderLow", (-2, -2, 0), (0, 0, 1), "", at)
     box(bpy, hut, "ColliderRoof", (-2.3, -2.3, 1), (0.3, 0.3, 1.6), "", at)
     empty(bpy, hut, "#Origin", at)
-    empty(bpy, hut, "#Slot#Entrance", at + (-1.5, 0, 0))
+    empty(bpy, hut, "#Slot#Entrance", at - np.array((1.5, 0, 0)))
     stage = collection_of(bpy, "ConstructionStage0", hut)
     box(bpy, stage, "Frame", (-2, -2, 0), (0, 0, 0.5), material, at)
     bpy.context.view_layer.update()
@@ -142,7 +142,7 @@ def test_stored_paths_are_not_written_without_consent(clean_blender, write, tmp_
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "hut.blend"))
     bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "hut.blend"))
     again = partial(bpy.ops.export_scene.timbermesh_building, use_written=True)
-    with pytest.raises(RuntimeError, match="stored in the .blend file"):
+    with pytest.raises(RuntimeError, match=r"stored in the \.blend file"):
         again(collections="Hut.Folktails")
     assert again(collections="Hut.Folktails", is_confirmed=True) == {"FINISHED"}
 
@@ -175,7 +175,11 @@ def _two_origins(bpy):
         (lambda bpy: setattr(bpy.data.materials[0], "name", "BaseMetal.Folktails.001"), {}, r"\.001"),
         (lambda bpy: setattr(bpy.data.materials[0], "name", "BaseMetal.IronTeeth"), {}, "use 'BaseMetal.Folktails'"),
         (lambda bpy: setattr(bpy.data.objects["#Slot#Entrance"], "location", (0, 0, 0)), {}, "put it at the front"),
-        (lambda bpy: setattr(bpy.data.collections["ConstructionStage0"], "name", "ConstructionStage2"), {}, "stages from 0"),
+        (
+            lambda bpy: setattr(bpy.data.collections["ConstructionStage0"], "name", "ConstructionStage2"),
+            {},
+            "stages from 0",
+        ),
         (None, {"mod": ""}, "Choose the folder of the mod"),
         (None, {"size_x": 1}, "enter at least 2"),
         (None, {"icon": "/missing.png"}, "missing.png"),
@@ -213,3 +217,98 @@ def test_a_failed_write_is_taken_back(clean_blender, write, tmp_path, monkeypatc
     with pytest.raises(RuntimeError, match="The disk is full"):
         write(mod, kind="WITH_ENTRANCE", use_replace=True)
     assert files_of(mod) == {name: data for name, data in before.items() if "TemplateCollection" not in name}
+
+
+def test_materials_of_another_faction_can_be_fixed(clean_blender, write, tmp_path):
+    bpy = clean_blender
+    make_hut(bpy, material="BaseMetal.IronTeeth")
+    with pytest.raises(RuntimeError, match=r"use 'BaseMetal\.Folktails'"):
+        write(tmp_path, kind="WITH_ENTRANCE")
+    (finding,) = bpy.context.window_manager.meshferry_check.findings
+    assert (finding.fix, finding.new_name) == ("unknown-material", "BaseMetal.Folktails")
+    bpy.ops.object.meshferry_finding_fix(index=0)
+    write(tmp_path, kind="WITH_ENTRANCE")
+    assert judged(tmp_path) == []
+
+
+def test_an_import_shows_what_was_written(clean_blender, write, tmp_path):
+    bpy = clean_blender
+    make_hut(bpy)
+    write(tmp_path, kind="WITH_ENTRANCE")
+    wanted = [obj for obj in bpy.data.objects if obj.name.startswith(("Walls", "Collider"))]
+    boxes = {
+        obj.name: np.array([(obj.matrix_world @ v.co)[:] for v in obj.data.vertices]) - (7, 5, 0) for obj in wanted
+    }
+    bpy.ops.import_scene.timbermesh(filepath=str(tmp_path / FOLDER / "Hut.Folktails.blueprint.json"))
+    bpy.context.view_layer.update()
+    made = {obj.name: obj for obj in bpy.context.scene.objects if obj.meshferry.import_id}
+    points = np.array(made["Entrance"].matrix_world.translation)
+    assert points == pytest.approx((-1.5, 0.5, 0), abs=1e-4)
+
+    def bounds(corners):
+        return np.array([corners.min(axis=0), corners.max(axis=0)])
+
+    found = [
+        bounds(np.array([(obj.matrix_world @ v.co)[:] for v in obj.data.vertices]))
+        for obj in made.values()
+        if obj.type == "MESH"
+    ]
+    for corners in boxes.values():
+        assert any(np.allclose(bounds(corners), other, atol=1e-4) for other in found)
+
+
+@pytest.mark.skipif(not BUILDINGS.is_dir(), reason="the samples of mods are not on this machine")
+@pytest.mark.parametrize(
+    ("folder", "stem", "size", "door", "triangles", "like"),
+    [
+        ("dual_district_storage/Buildings/Storage/DualDistrictTank", "DualDistrictTank", (2, 1, 3), -0.5, 623, False),
+        (
+            "dual_district_storage/Buildings/Storage/DualDistrictWarehouse",
+            "DualDistrictWarehouse",
+            (3, 1, 1),
+            -1.5,
+            696,
+            False,
+        ),
+        ("crane/Root/Buildings/DistrictManagement/Crane", "Crane", (1, 1, 1), -0.5, 329, True),
+    ],
+)
+def test_real_models_become_the_same_building(
+    clean_blender, write, tmp_path, folder, stem, size, door, triangles, like
+):
+    from meshferry.io_formats.api import read_scene
+
+    bpy = clean_blender
+    source = BUILDINGS / folder
+    hut = collection_of(bpy, f"My{stem}.Folktails")
+    for part, home in (("", hut), ("ConstructionStage0.", collection_of(bpy, "ConstructionStage0", hut))):
+        path = source / f"{stem}.Folktails.{part}Model.timbermesh"
+        bpy.ops.import_scene.timbermesh(filepath=str(path))
+        made = next(one for one in bpy.data.collections if one.meshferry.source_path == str(path))
+        for obj in [*made.all_objects]:
+            home.objects.link(obj)
+        bpy.context.scene.collection.children.unlink(made)
+    if not any(obj.name.startswith("#Slot#Entrance") for obj in hut.all_objects):
+        empty(bpy, hut, "Entrance", (door, 0, 0))
+    bpy.context.view_layer.update()
+    original = json.loads((source / f"{stem}.Folktails.blueprint.json").read_bytes())
+    cost = ", ".join(f"{good['Id']} {good['Amount']}" for good in original["BuildingSpec"]["BuildingCost"])
+    options = (
+        {"kind": "LIKE", "like": str(source / f"{stem}.Folktails.blueprint.json")}
+        if like
+        else {"kind": "WITH_ENTRANCE"}
+    )
+    write(tmp_path, hut.name, cost=cost, tool_group=original["PlaceableBlockObjectSpec"]["ToolGroupId"], **options)
+    (written,) = tmp_path.glob("Buildings/*/*/*.blueprint.json")
+    root = json.loads(written.read_text())
+    assert tuple(root["BlockObjectSpec"]["Size"].values()) == size
+    assert root["BlockObjectSpec"]["Entrance"] == original["BlockObjectSpec"]["Entrance"]
+    assert root["BuildingSpec"]["BuildingCost"] == original["BuildingSpec"]["BuildingCost"]
+    models = (source / f"{stem}.Folktails.Model.timbermesh", written.with_name(f"My{stem}.Folktails.Model.timbermesh"))
+    old, new = map(read_scene, models)
+    assert new.triangle_count == old.triangle_count == triangles
+    materials = [{name for node in scene.nodes if node.mesh for name in node.mesh.materials} for scene in (old, new)]
+    assert materials[0] == materials[1]
+    unknown = {text.partition(" ")[0] for _level, code, _file, text in judged(tmp_path) if code == "spec-unknown"}
+    assert len(judged(tmp_path)) == len(unknown)
+    assert unknown <= {"CraneSpec", "WorkplaceIlluminatorSpec"}  # of the mod's code, and newer than the check

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -25,13 +25,13 @@ ENDING = ".blueprint.json"
 class GameNames:
     """Known names."""
 
-    goods: Set[str]
-    needs: Set[str]
-    tool_groups: Set[str]
-    bases: Set[str]
-    buildings: Set[str]
+    goods: Collection[str]
+    needs: Collection[str]
+    tool_groups: Collection[str]
+    bases: Collection[str]
+    buildings: Collection[str]
     """Names of the game's buildings without faction, or with the game's files, those of their files in lower case."""
-    materials: Mapping[str, Set[str]]
+    materials: Mapping[str, Collection[str]]
     """Names by collection, such as a faction."""
     effects: Mapping[str, tuple[float, int]]
     """Points in an hour and radius of decorations, by need."""
@@ -42,7 +42,7 @@ class GameNames:
 def built_in() -> GameNames:
     """Return the names of the built-in list."""
     found: dict[str, Any] = json.loads(Path(__file__).with_name("names.json").read_text("utf-8"))
-    return GameNames(**{kind: frozenset(value) if isinstance(value, list) else value for kind, value in found.items()})
+    return GameNames(**found)
 
 
 def game_names(folder: str, report: Report) -> GameNames:
@@ -53,14 +53,14 @@ def game_names(folder: str, report: Report) -> GameNames:
     try:
         path = find_archive(folder)
         archive, found = _defined(path, path.stat().st_mtime_ns)
-        materials = {name: frozenset(names) for name, names in game_collections(folder).items()}
+        materials = game_collections(folder)
     except (FormatError, OSError) as problem:
         template = "{}; only the built-in list of names was used"
         report.warning("built-in-names", template, Text("{}", problem))
         return known
     stems = {key.rpartition("/")[2].removesuffix(ENDING): key for key in archive.keys}
-    bases = frozenset(base for base in known.bases if base.lower() in stems)
-    buildings = frozenset(stem for stem, key in stems.items() if "buildings/" in key)
+    bases = [base for base in known.bases if base.lower() in stems]
+    buildings = [stem for stem, key in stems.items() if "buildings/" in key]
     return replace(known, **found, bases=bases, buildings=buildings, materials=materials, archive=archive)
 
 

@@ -23,8 +23,10 @@ from ....io_formats.timbermesh.building.document import Building
 from ....io_formats.timbermesh.building.mod_folder import ModFolder
 from ....io_formats.timbermesh.building.names import ENDING, game_names
 from ....io_formats.timbermesh.building.options import BuildingOptions
+from ....io_formats.timbermesh.model.format import TIMBERMESH
 from ...files.export_dialog import named_collection
 from ...files.patched_export import question_of_path, refuse_unknown
+from ...findings.finding_list import keep_findings
 from ...layouts import button, collection_under_pointer, selected_collections
 from ...option_properties import chosen_options, draw_options, option_values, with_options
 from ...preferences import drawn_for
@@ -124,7 +126,10 @@ class _Planner:
         """Plan new models of a building, and changes of its blueprint; hand-made changes of that stay."""
         models, building = yield from self.models(collection, BuildingParts(collection))
         planning.check_names(building, self.mod, self.names, self.plan.report)
-        place, old = Path(record["blueprint"]), {tuple(path.split("/")): value for path, value in record["values"].items()}
+        place, old = (
+            Path(record["blueprint"]),
+            {tuple(path.split("/")): value for path, value in record["values"].items()},
+        )
         is_stackable = old["BlockObjectSpec", "Blocks"][-1]["Stackable"] != "None"
         values = geometry(models.shape, is_stackable=is_stackable)
         data = planning.edited_blueprint(read_bytes(place), old, values)
@@ -259,10 +264,12 @@ class EXPORT_SCENE_OT_timbermesh_building(LongWork, bpy.types.Operator):
         with messages.outcome(name, name):
             plan = yield from self.plan(context)
             messages.warn("", plan.write())
-            for collection, record in plan.records:
+            for _collection, record in plan.records:
                 file_records.write([], _file(record["blueprint"]), is_confirmed=True)
             triangles = sum(fact["triangles"] for fact in plan.facts)
             phrases = [counted(triangles, "triangle"), counted(len(plan.files), "file")] if plan.files else phrases
+        if messages.findings:
+            keep_findings(context, TIMBERMESH, self.chosen(context)[0].name, messages.findings)
         return conclude(self, messages, phrases, "Exported")
 
 

@@ -254,7 +254,7 @@ def test_names_of_the_installed_game_are_certain(tmp_path: Path) -> None:
             archive.writestr(f"Blueprints/{path}.blueprint.json", json.dumps(content))
     report = Report()
     known = game_names(str(tmp_path), report)
-    assert (known.archive is not None, report.messages, known.bases) == (True, [], {"ConstructionBase1x1"})
+    assert (known.archive is not None, report.messages, known.bases) == (True, [], ["ConstructionBase1x1"])
     add_building(tmp_path / "mod", known=known)
     like = {"kind": "LIKE", "like": "Crane.Folktails", "entrance": (0, -1, 0), "nodes": ("#Slot#Seat",)}
     add_building(tmp_path / "mod", "Lift.Folktails", known=known, **like)
