@@ -267,7 +267,7 @@ def test_an_import_shows_what_was_written(clean_blender, write, tmp_path):
             "DualDistrictWarehouse",
             (3, 1, 1),
             -1.5,
-            696,
+            348,
             False,
         ),
         ("crane/Root/Buildings/DistrictManagement/Crane", "Crane", (1, 1, 1), -0.5, 329, True),
