@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from ...core.messages import Details, Kind, Message, Report, Text, joined
 from ...disk.special_files import read_bytes
 from ..blueprint.json_text import TextEdits, parse
 from ..game_names import FACTIONS
-from .cells import Values, members
+from .cells import Values, geometry, members
 from .document import Building, blueprint_of, cost_of, exact
 from .mod_folder import ModFolder, file_of, json_text
 from .names import ENDING, GameNames
@@ -74,7 +74,7 @@ def existing_folder(stem: str, mod: ModFolder, tool_group: str) -> str:
 
 def plan_building(
     building: Building, models: Sequence[bytes], icon: bytes | None, mod: ModFolder, names: GameNames, report: Report
-) -> Values:
+) -> dict[str, Any]:
     """Plan all files of a building; return the values of its blueprint that the scene decides.
 
     Parameters
@@ -113,7 +113,26 @@ def plan_building(
     mod.add_texts(building.texts, is_replaced=options.use_replace)
     mod.add_manifest()
     mod.add_to_list(building.faction, mod.path_of(place).removesuffix(".json"))
-    return values
+    return {"/".join(path): value for path, value in values.items()}
+
+
+def update_building(
+    building: Building, models: Sequence[bytes], place: Path, stored: Mapping[str, Any], mod: ModFolder
+) -> dict[str, Any]:
+    """Plan new models of a building, and changes of its blueprint; return the new values that the scene decides.
+
+    Parameters
+    ----------
+    place:
+        The blueprint.
+    stored:
+        The values as the last export wrote them.
+    """
+    old: Values = {tuple(path.split("/")): value for path, value in stored.items()}
+    new = geometry(building.shape, is_stackable=stored["BlockObjectSpec/Blocks"][-1]["Stackable"] != "None")
+    mod.planned |= {mod.place(f"{model}.timbermesh"): data for model, data in zip(building.models, models, strict=True)}
+    mod.planned[place] = edited_blueprint(read_bytes(place), old, new)
+    return {"/".join(path): value for path, value in new.items()}
 
 
 def has_icon(building: Building, mod: ModFolder) -> bool:

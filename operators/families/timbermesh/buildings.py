@@ -18,7 +18,6 @@ from ....io_formats.disk.atomic_write import make_folder, remove_file, replace_f
 from ....io_formats.disk.special_files import read_bytes
 from ....io_formats.timbermesh.blueprint.format import TIMBERBORN_BLUEPRINT
 from ....io_formats.timbermesh.building import planning
-from ....io_formats.timbermesh.building.cells import geometry
 from ....io_formats.timbermesh.building.document import Building
 from ....io_formats.timbermesh.building.mod_folder import ModFolder
 from ....io_formats.timbermesh.building.names import ENDING, game_names
@@ -35,7 +34,7 @@ from ...registration import MenuEntry
 from ...reports import Messages, conclude
 from ...sidebar import draw_wrapped
 from ...translations import rpt_
-from .building_parts import BuildingParts, EncodedModels, encoded_models, rendered_icon
+from .building_parts import BuildingParts, encoded_models, rendered_icon
 
 OPTIONS = tuple(option for option in BuildingOptions.table() if not option.preference)
 
@@ -93,62 +92,41 @@ class _Planner:
         self.context, self.options, self.plan = context, options, PlannedBuildings()
         self.mod, self.names = ModFolder(Path(options.mod)), game_names(options.game, self.plan.report)
 
-    def models(self, collection: Any, parts: BuildingParts) -> Steps[tuple[EncodedModels, Building]]:
-        """Encode the models of a collection."""
-        models = yield from encoded_models(self.context, parts, self.options)
-        name, faction = planning.name_and_faction(collection.name, self.options.faction, models.materials, self.names)
-        folder = planning.existing_folder(f"{name}.{faction}", self.mod, self.options.tool_group)
-        building = Building(name, faction, models.shape, models.materials, self.options, folder)
+    def add(self, collection: Any, record: dict[str, Any] | None = None, *, has_icon: bool = True) -> Steps[None]:
+        """Plan all files of a building; with the record of one that was written, its models and changes of its cells.
+
+        Parameters
+        ----------
+        has_icon:
+            Whether a missing icon is rendered; otherwise it is only listed.
+        """
+        parts, options, mod, names, plan = BuildingParts(collection), self.options, self.mod, self.names, self.plan
+        models = yield from encoded_models(self.context, parts, options)
+        name, faction = planning.name_and_faction(collection.name, options.faction, models.materials, names)
+        folder = planning.existing_folder(f"{name}.{faction}", mod, options.tool_group)
+        building = Building(name, faction, models.shape, models.materials, options, folder)
+        place = mod.place(f"{folder}/{building.stem}{ENDING}")
+        if record is not None:
+            planning.check_names(building, mod, names, plan.report)
+            values = planning.update_building(building, models.files, Path(record["blueprint"]), record["values"], mod)
+        else:
+            icon = read_bytes(options.icon) if options.icon else None
+            if icon is None and (not planning.has_icon(building, mod) or (options.use_replace and not plan.records)):
+                icon = rendered_icon(parts, models.box) if has_icon else b"\x89PNG"
+            values = planning.plan_building(building, models.files, icon, mod, names, plan.report)
         fact = {"building": building.stem, "collection": collection.name, "size": models.shape.size}
         fact |= {"entrance": models.shape.entrance, "materials": sorted(models.materials)}
-        self.plan.facts.append({**fact, "triangles": models.triangles})
-        return models, building
-
-    def add(self, collection: Any, *, has_icon: bool) -> Steps[None]:
-        """Plan all files of a building."""
-        parts, icon = BuildingParts(collection), None
-        models, building = yield from self.models(collection, parts)
-        is_first = not self.plan.records
-        if self.options.icon:
-            icon = read_bytes(self.options.icon)
-        elif not planning.has_icon(building, self.mod) or (self.options.use_replace and is_first):
-            icon = rendered_icon(parts, models.box) if has_icon else b"\x89PNG"
-        report = self.plan.report
-        values = planning.plan_building(building, models.files, icon, self.mod, self.names, report)
-        place = self.mod.place(f"{building.folder}/{building.stem}{ENDING}")
-        record: dict[str, Any] = {"collection": collection.name, "blueprint": str(place)}
-        record["options"] = {option.name: getattr(self.options, option.name) for option in OPTIONS}
-        record["values"] = {"/".join(path): value for path, value in values.items()}
-        self.plan.records.append((collection, record))
-        self.plan.files = self.mod.changed()
-
-    def update(self, collection: Any, record: dict[str, Any]) -> Steps[None]:
-        """Plan new models of a building, and changes of its blueprint; hand-made changes of that stay."""
-        models, building = yield from self.models(collection, BuildingParts(collection))
-        planning.check_names(building, self.mod, self.names, self.plan.report)
-        place, old = (
-            Path(record["blueprint"]),
-            {tuple(path.split("/")): value for path, value in record["values"].items()},
-        )
-        is_stackable = old["BlockObjectSpec", "Blocks"][-1]["Stackable"] != "None"
-        values = geometry(models.shape, is_stackable=is_stackable)
-        data = planning.edited_blueprint(read_bytes(place), old, values)
-        paths = [self.mod.place(f"{path}.timbermesh") for path in building.models]
-        self.mod.planned = {**dict(zip(paths, models.files, strict=True)), place: data}
-        self.plan.files = self.mod.changed()
-        record["values"] = {"/".join(path): value for path, value in values.items()}
-        self.plan.records.append((collection, record))
+        plan.facts.append({**fact, "triangles": models.triangles})
+        given = {option.name: getattr(options, option.name) for option in OPTIONS}
+        stored = {"collection": collection.name, "blueprint": str(place), "options": given, "values": values}
+        plan.records.append((collection, stored))
+        plan.files = mod.changed()
 
 
 def plan_steps(
     context: bpy.types.Context, collections: Sequence[Any], options: BuildingOptions, *, has_icon: bool = True
 ) -> Steps[PlannedBuildings]:
     """Plan the files of new buildings; nothing is written.
-
-    Parameters
-    ----------
-    has_icon:
-        Whether missing icons are rendered; otherwise they are only listed.
 
     Raises
     ------
@@ -254,7 +232,7 @@ class EXPORT_SCENE_OT_timbermesh_building(LongWork, bpy.types.Operator):
         if not (self.asked or self.is_confirmed):
             refuse_unknown(_file(record["blueprint"]))
         planner = _Planner(context, chosen_options(BuildingOptions, record["options"]))
-        yield from planner.update(collections[0], record)
+        yield from planner.add(collections[0], record)
         return planner.plan
 
     def steps(self, context: bpy.types.Context) -> Steps[set[str]]:
@@ -277,23 +255,22 @@ def _file(path: str) -> file_records.FileRecord:
     return file_records.FileRecord(Path(path), TIMBERBORN_BLUEPRINT.name, file_records.digest_of(Path(path)))
 
 
+def draw_buttons(layout: Any, context: bpy.types.Context) -> None:
+    """Draw buttons for a new building and, of one that was written, for its re-export."""
+    collection, build = collection_under_pointer(context), EXPORT_SCENE_OT_timbermesh_building
+    names = "\n".join(one.name for one in selected_collections(context)) or collection.name
+    button(layout, build, text="New Timberborn Building…", icon="HOME", collections=names)
+    if record_of(collection) is not None:
+        properties = {"collections": collection.name, "use_written": True}
+        button(layout, build, text="Re-export Building", icon="FILE_TICK", **properties)
+
+
 @drawn_for("timbermesh")
 def draw_entries(self: Any, context: bpy.types.Context) -> None:
     """Draw the entries in menus of objects and collections."""
     self.layout.separator()
     self.layout.operator_context = "INVOKE_DEFAULT"
     draw_buttons(self.layout, context)
-
-
-def draw_buttons(layout: Any, context: bpy.types.Context) -> None:
-    """Draw buttons for a new building and, of one that was written, for its re-export."""
-    collection, build = collection_under_pointer(context), EXPORT_SCENE_OT_timbermesh_building
-    names = [one.name for one in selected_collections(context)]
-    several = "\n".join(names) if len(names) > 1 else collection.name
-    button(layout, build, text="New Timberborn Building…", icon="HOME", collections=several)
-    if record_of(collection) is not None:
-        again = button(layout, build, text="Re-export Building", icon="FILE_TICK", collections=collection.name)
-        again.use_written = True
 
 
 ENTRIES = tuple(MenuEntry(menu, draw_entries) for menu in ("VIEW3D_MT_object", "OUTLINER_MT_collection"))
