@@ -312,3 +312,22 @@ def test_real_models_become_the_same_building(
     unknown = {text.partition(" ")[0] for _level, code, _file, text in judged(tmp_path) if code == "spec-unknown"}
     assert len(judged(tmp_path)) == len(unknown)
     assert unknown <= {"CraneSpec", "WorkplaceIlluminatorSpec"}  # of the mod's code, and newer than the check
+
+
+def test_check_of_the_collection_reports_what_an_export_would_refuse(clean_blender, write, tmp_path):
+    bpy = clean_blender
+    hut = make_hut(bpy)
+    write(tmp_path, kind="WITH_ENTRANCE")
+    before = files_of(tmp_path)
+    findings = bpy.context.window_manager.meshferry_check.findings
+    for change, words in (
+        (lambda: None, ""),
+        (lambda: setattr(bpy.data.materials["BaseMetal.Folktails"], "name", "BaseMetal.IronTeeth"), "does not load it"),
+        (lambda: bpy.data.objects.remove(bpy.data.objects["#Slot#Entrance"]), "needs an entrance"),
+    ):
+        change()
+        bpy.ops.export_scene.timbermesh_check(collection=hut.name)
+        assert any(words in finding.message for finding in findings) or not (words or len(findings)), words
+        if words:
+            bpy.data.materials[0].name = "BaseMetal.Folktails"
+    assert files_of(tmp_path) == before

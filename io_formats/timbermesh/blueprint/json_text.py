@@ -331,22 +331,19 @@ class TextEdits:
         """Append a text to an array, in a line of its own if the last element is."""
         item = self._spelled(new, None)
         if not array.items:
-            outer = self.indent_of(array.start)
-            body = self.newline + outer + self.unit + item if self.has_lines else item
-            is_closed = self.has_lines and b"\n" not in self.data[array.start : array.end]
-            place = array.start + 1
-            self._pieces.append((place, place, body + (self.newline + outer if is_closed else b"")))
+            line, place = self.newline + self.indent_of(array.start), array.start + 1
+            end = b"" if b"\n" in self.data[array.start : array.end] else line
+            self._pieces.append((place, place, line + self.unit + item + end))
             return
         last = array.items[-1]
         comma = skip_blanks(self.data, last.end)
         has_comma = self.data[comma : comma + 1] == b","
         place = comma + 1 if has_comma else last.end
+        comments = _LAST_COMMENTS.match(self.data, place)
+        blank = self.newline + self.indent_of(last.start) if self._is_first(last.start) else b" "
         if not has_comma:
             self._pieces.append((place, place, b","))
-        is_lined = self._is_first(last.start)
-        if (comments := _LAST_COMMENTS.match(self.data, place)) is not None and is_lined:
-            place = comments.end()
-        blank = self.newline + self.indent_of(last.start) if is_lined else b" "
+        place = comments.end() if comments is not None else place
         self._pieces.append((place, place, blank + item + (b"," if has_comma else b"")))
 
     def insert(self, holder: JsonValue, new: Mapping[str, New], after: str | None = None) -> None:

@@ -54,6 +54,10 @@ class Shape:
     """Point of the game's space where beavers enter, if it is not derived from the entrance."""
     nodes: frozenset[str] = frozenset()
     """Names of the nodes of the finished model."""
+    materials: frozenset[str] = frozenset()
+    """Names of the materials of all models."""
+    triangles: int = 0
+    """Number of triangles of the finished model."""
 
 
 def bounds_of(scene: Scene) -> Box | None:

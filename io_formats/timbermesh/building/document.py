@@ -26,7 +26,6 @@ class Building:
     name: str
     faction: str
     shape: Shape
-    materials: frozenset[str]
     options: BuildingOptions
     folder: str
     """Folder of its files below the root of the mod."""

@@ -171,7 +171,7 @@ def _material_problems(building: Building, mod: ModFolder, names: GameNames) -> 
     loaded = {"Common", building.faction, *mod.loaded.get(building.faction, ())}
     sources = (names.materials, mod.materials)
     known = {name for source in sources for collection in loaded for name in source.get(collection, ())}
-    for name in sorted(building.materials - known - {""}):
+    for name in sorted(building.shape.materials - known - {""}):
         home = next((faction for faction in FACTIONS if name in names.materials.get(faction, ())), None)
         if home is None:
             report.warning("unknown-material", "the material '{}' is neither of the game nor of the mod", name)

@@ -3,7 +3,7 @@
 import re
 import tempfile
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,18 +29,6 @@ _LIGHTS = (((0.4, 0.7, 1.0), 3.0), ((-1.0, 0.4, 0.3), 1.0), ((0.5, 1.0, 0.1), 0.
 """Directions to suns, and their strengths."""
 _VIEW = (0.7, 1.0, 0.7)
 """Direction from a building to the camera; the front is towards +Y."""
-
-
-@dataclass(frozen=True)
-class EncodedModels:
-    """The models of a building, and what its blueprint needs to know of them."""
-
-    shape: Shape
-    materials: frozenset[str]
-    files: Sequence[bytes]
-    box: Box
-    """Box around the finished model."""
-    triangles: int
 
 
 class BuildingParts:
@@ -97,8 +85,10 @@ def _single(empties: Sequence[bpy.types.Object], name: str) -> bpy.types.Object 
     return found[0] if found else None
 
 
-def encoded_models(context: bpy.types.Context, parts: BuildingParts, options: BuildingOptions) -> Steps[EncodedModels]:
-    """Encode the finished model and those of the stages.
+def encoded_models(
+    context: bpy.types.Context, parts: BuildingParts, options: BuildingOptions
+) -> Steps[tuple[Shape, list[bytes], Box]]:
+    """Encode the finished model and those of the stages; return them with the shape and the box of the finished one.
 
     Raises
     ------
@@ -111,23 +101,23 @@ def encoded_models(context: bpy.types.Context, parts: BuildingParts, options: Bu
         name = source.collection.name if source.collection is not None else ""
         steps = file_steps(context, source, name, TIMBERMESH, values)
         files = yield from scaled(steps, number / count, (number + 1) / count, name)
-        encoded = yield from encode_steps(files.parts[0], Path(f"{name}.timbermesh"), TIMBERMESH, values)
-        box = bounds_of(encoded.scene)
+        made.append((yield from encode_steps(files.parts[0], Path(f"{name}.timbermesh"), TIMBERMESH, values)))
+        box = bounds_of(made[-1].scene)
         if box is None:
             raise ExportError("The collection '{}' has no mesh with faces", name)
-        made.append(encoded)
         boxes.append(box)
     size = size_of(boxes[0], (options.size_x, options.size_y, options.size_z))
     colliders = [parts.boxes(found, box) for found, box in zip(parts.colliders, boxes, strict=True)]
     door, point = parts.entrance, parts.access
     entrance = entrance_at(door.name, parts.point(door), size) if door is not None else None
     x, y, z = parts.point(point) if point is not None else (0.0, 0.0, 0.0)
-    nodes = frozenset(node.name for node in made[0].scene.nodes)
-    shape = Shape(size, colliders[0], colliders[1:], entrance, (-x, z, -y) if point is not None else None, nodes)
-    meshes = [node.mesh for encoded in made for node in encoded.scene.nodes if node.mesh is not None]
+    access = (-x, z, -y) if point is not None else None
+    nodes, *others = ([*encoded.scene.nodes] for encoded in made)
+    meshes = [node.mesh for node in sum(others, nodes) if node.mesh is not None]
     materials = frozenset(name for mesh in meshes for name in mesh.materials)
-    data = [encoded.outputs[-1].data for encoded in made]
-    return EncodedModels(shape, materials, data, boxes[0], made[0].scene.triangle_count)
+    names, triangles = frozenset(node.name for node in nodes), made[0].scene.triangle_count
+    shape = Shape(size, colliders[0], colliders[1:], entrance, access, names, materials, triangles)
+    return shape, [encoded.outputs[-1].data for encoded in made], boxes[0]
 
 
 def rendered_icon(parts: BuildingParts, box: Box) -> bytes:

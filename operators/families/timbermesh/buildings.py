@@ -73,7 +73,7 @@ class PlannedBuildings:
                 make_folder(place.parent)
                 messages += file_records.write_files(place, [OutputFile(place.name, data)])
                 done.append((place, old))
-        except ExportError:
+        except MeshferryError:
             for place, old in reversed(done):
                 remove_file(place) if old is None else replace_file(place, old)
             raise
@@ -101,22 +101,24 @@ class _Planner:
             Whether a missing icon is rendered; otherwise it is only listed.
         """
         parts, options, mod, names, plan = BuildingParts(collection), self.options, self.mod, self.names, self.plan
-        models = yield from encoded_models(self.context, parts, options)
-        name, faction = planning.name_and_faction(collection.name, options.faction, models.materials, names)
+        shape, models, box = yield from encoded_models(self.context, parts, options)
+        name, faction = planning.name_and_faction(collection.name, options.faction, shape.materials, names)
         folder = planning.existing_folder(f"{name}.{faction}", mod, options.tool_group)
-        building = Building(name, faction, models.shape, models.materials, options, folder)
+        building = Building(name, faction, shape, options, folder)
         place = mod.place(f"{folder}/{building.stem}{ENDING}")
+        if record is not None and record["blueprint"] != str(place):
+            raise ExportError("The building is not at its stored path any more: {}", record["blueprint"])
         if record is not None:
             planning.check_names(building, mod, names, plan.report)
-            values = planning.update_building(building, models.files, Path(record["blueprint"]), record["values"], mod)
+            values = planning.update_building(building, models, place, record["values"], mod)
         else:
             icon = read_bytes(options.icon) if options.icon else None
             if icon is None and (not planning.has_icon(building, mod) or (options.use_replace and not plan.records)):
-                icon = rendered_icon(parts, models.box) if has_icon else b"\x89PNG"
-            values = planning.plan_building(building, models.files, icon, mod, names, plan.report)
-        fact = {"building": building.stem, "collection": collection.name, "size": models.shape.size}
-        fact |= {"entrance": models.shape.entrance, "materials": sorted(models.materials)}
-        plan.facts.append({**fact, "triangles": models.triangles})
+                icon = rendered_icon(parts, box) if has_icon else b"\x89PNG"
+            values = planning.plan_building(building, models, icon, mod, names, plan.report)
+        fact = {"building": building.stem, "collection": collection.name, "size": shape.size}
+        fact |= {"entrance": shape.entrance, "materials": sorted(shape.materials)}
+        plan.facts.append({**fact, "triangles": shape.triangles})
         given = {option.name: getattr(options, option.name) for option in OPTIONS}
         stored = {"collection": collection.name, "blueprint": str(place), "options": given, "values": values}
         plan.records.append((collection, stored))
@@ -143,10 +145,29 @@ def record_of(collection: Any) -> dict[str, Any] | None:
     """Return what a collection remembers of its building; None for others, also for copies of such collections."""
     try:
         record = json.loads(collection.meshferry.written_set or "{}")
-        is_own = record["collection"] == collection.name and {"options", "blueprint", "values"} <= record.keys()
+        texts = (
+            record["blueprint"],
+            record["options"]["mod"],
+            record["values"]["BlockObjectSpec/Blocks"][-1]["Stackable"],
+        )
+        is_own = record["collection"] == collection.name and all(isinstance(text, str) for text in texts)
     except (ValueError, TypeError, LookupError, RecursionError):
         return None
     return dict(record) if is_own else None
+
+
+def check(context: bpy.types.Context, collection: Any, findings: list[Message]) -> None:
+    """Add what an export of a collection as a building again would report; nothing if it was not exported as one.
+
+    Raises
+    ------
+    MeshferryError
+        It would be refused.
+    """
+    record = record_of(collection) if collection is not None else None
+    if record is not None:
+        options = chosen_options(BuildingOptions, {**record["options"], "use_replace": True})
+        findings += finish(plan_steps(context, [collection], options, has_icon=False)).report.messages
 
 
 @with_options(OPTIONS)
@@ -207,7 +228,7 @@ class EXPORT_SCENE_OT_timbermesh_building(LongWork, bpy.types.Operator):
     def stored_paths(self, context: bpy.types.Context) -> list[Any]:
         """Return the stored path of the blueprint that is written again."""
         record = record_of(self.chosen(context)[0]) if self.use_written else None
-        return [record["blueprint"]] if record is not None else []
+        return [record["blueprint"], record["options"]["mod"]] if record is not None else []
 
     def question(self, context: bpy.types.Context) -> str:
         """Return what would be written, or a question about the stored path of a file."""

@@ -60,11 +60,9 @@ def add_building(
     box = bounds_of(model)
     assert box is not None
     size = size_of(box, (chosen.size_x, chosen.size_y, chosen.size_z))
-    shape = Shape(size, [box], [[box]] * stages, entrance, nodes=frozenset(nodes))
+    shape = Shape(size, [box], [[box]] * stages, entrance, nodes=frozenset(nodes), materials=frozenset({material}))
     name, faction = collection.split(".")
-    building = Building(
-        name, faction, shape, frozenset({material}), chosen, existing_folder(collection, mod, chosen.tool_group)
-    )
+    building = Building(name, faction, shape, chosen, existing_folder(collection, mod, chosen.tool_group))
     data = api.encode_part(model, TIMBERMESH, None, path=folder / "x.timbermesh").outputs[-1].data
     is_new = not has_icon(building, mod) or chosen.use_replace
     names = known or game.built_in()

@@ -90,7 +90,7 @@ def test_a_turned_base_covers_the_cells() -> None:
         (b'{\n\t"B": [\n\t\t"a" // c\n\t]\n}', b'{\n\t"B": [\n\t\t"a", // c\n\t\t"x"\n\t]\n}'),
         (b'{\n  "B": []\n}', b'{\n  "B": [\n    "x"\n  ]\n}'),
         (b'{\n  "B": [\n  ]\n}', b'{\n  "B": [\n    "x"\n  ]\n}'),
-        (b'{"B": []}', b'{"B": ["x"]}'),
+        (b'{"B": []}', b'{"B": [\n  "x"\n]}'),
         (b'\xef\xbb\xbf{"B": ["a" ,]}', b'\xef\xbb\xbf{"B": ["a" , "x",]}'),
     ],
 )
