@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -50,30 +49,21 @@ def game_names(folder: str, report: Report) -> GameNames:
     known = built_in()
     if not folder:
         return known
+    found: dict[str, Any] = {}
     try:
-        path = find_archive(folder)
-        archive, found = _defined(path, path.stat().st_mtime_ns)
+        archive = GameArchive(find_archive(folder))
+        for key in archive.keys:
+            if key.rpartition("/")[2].startswith(_DEFINITIONS):
+                for kind, name in defined_names(read(archive.read(key) or b"{}").root):
+                    found.setdefault(kind, set()).add(name)
         materials = game_collections(folder)
     except (FormatError, OSError) as problem:
-        template = "{}; only the built-in list of names was used"
-        report.warning("built-in-names", template, Text("{}", problem))
+        report.warning("built-in-names", "{}; only the built-in list of names was used", Text("{}", problem))
         return known
     stems = {key.rpartition("/")[2].removesuffix(ENDING): key for key in archive.keys}
     bases = [base for base in known.bases if base.lower() in stems]
     buildings = [stem for stem, key in stems.items() if "buildings/" in key]
     return replace(known, **found, bases=bases, buildings=buildings, materials=materials, archive=archive)
-
-
-@lru_cache(2)
-def _defined(path: Path, _modified: int) -> tuple[GameArchive, dict[str, Any]]:
-    """Return an archive of the game, and the names that its blueprints define, by their kind."""
-    archive = GameArchive(path)
-    found: dict[str, set[str]] = {}
-    for key in archive.keys:
-        if key.rpartition("/")[2].startswith(_DEFINITIONS):
-            for kind, name in defined_names(read(archive.read(key) or b"{}").root):
-                found.setdefault(kind, set()).add(name)
-    return archive, found
 
 
 def defined_names(root: Members) -> Iterator[tuple[str, str]]:

@@ -27,7 +27,7 @@ _SLOT, _ENTRANCE, _ACCESS, _COLLIDER = f"{MARK}Slot{MARK}Entrance", "Entrance", 
 _ICON_SIZE = 112
 _LIGHTS = (((0.4, 0.7, 1.0), 3.0), ((-1.0, 0.4, 0.3), 1.0), ((0.5, 1.0, 0.1), 0.5))
 """Directions to suns, and their strengths."""
-_VIEW = (0.7, 1.0, 0.7)
+_VIEW = ((0.7, 1.0, 0.7), 0.0)
 """Direction from a building to the camera; the front is towards +Y."""
 
 
@@ -132,13 +132,11 @@ def rendered_icon(parts: BuildingParts, box: Box) -> bytes:
     reach = float(np.linalg.norm(box[1] - box[0]))
     camera: Any = bpy.data.cameras.new("Icon")
     camera.type, camera.ortho_scale, camera.clip_end = "ORTHO", reach * 0.95, 10 * reach
-    made: list[tuple[Any, Any]] = [(camera, _VIEW)]
-    for direction, strength in _LIGHTS:
-        sun: Any = bpy.data.lights.new("Icon", "SUN")
-        sun.energy = strength
-        made.append((sun, direction))
-    added = [bpy.data.objects.new("Icon", data) for data, _direction in made]
-    for obj, (_data, direction) in zip(added, made, strict=True):
+    suns: list[Any] = [bpy.data.lights.new("Icon", "SUN") for _ in _LIGHTS]
+    added = [bpy.data.objects.new("Icon", data) for data in (camera, *suns)]
+    for obj, (direction, strength) in zip(added, (_VIEW, *_LIGHTS), strict=True):
+        if obj.data in suns:
+            obj.data.energy = strength
         turned = Vector(direction).to_track_quat("Z", "Y").to_matrix().to_4x4()
         middle = Vector((box[0] + box[1]) / 2) + Vector(direction) * 2 * reach
         obj.matrix_world = parts.origin @ Matrix.Translation(middle) @ turned
@@ -161,6 +159,6 @@ def rendered_icon(parts: BuildingParts, box: Box) -> bytes:
         raise ExportError("The icon cannot be rendered by Cycles ({}); choose a picture as Icon", reason) from None
     finally:
         bpy.data.scenes.remove(scene)
-        bpy.data.batch_remove([*added, *(data for data, _direction in made)])
+        bpy.data.batch_remove([*added, camera, *suns])
     start, end = data.find(b"tEXt"), data.find(b"IDAT")  # between them: date and duration of the rendering
     return data[: start - 4] + data[end - 4 :] if 0 < start < end else data
