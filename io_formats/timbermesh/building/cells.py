@@ -22,8 +22,6 @@ from ..blueprint.components import Cell
 Box = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
 """Lowest and highest corner (3,) in Blender's space."""
 Point = tuple[float, float, float]
-Values = dict[tuple[str, ...], Any]
-"""Values of a blueprint by their paths."""
 
 _LEAST_OUTSIDE = 0.2
 _FLAT = 0.1
@@ -127,22 +125,22 @@ def _boxes(boxes: Sequence[Box]) -> list[dict[str, Any]]:
     return found
 
 
-def geometry(shape: Shape, *, is_stackable: bool) -> Values:
-    """Return all values of the blueprint that the scene decides."""
+def geometry(shape: Shape, *, is_stackable: bool) -> dict[str, Any]:
+    """Return all values of the blueprint that the scene decides, by their paths, whose names have slashes between."""
     x, _y, z = cell = shape.entrance or (0, 0, 0)
     blocks = [members("above" if layer else "ground") for layer in range(shape.size[2])]
     blocks[-1]["Stackable"] = "BlockObject" if is_stackable else "None"
-    found: Values = {
-        ("BlockObjectSpec", "Size"): xyz(*shape.size),
-        ("BlockObjectSpec", "Blocks"): [block for block in blocks for _ in range(shape.size[0] * shape.size[1])],
-        ("BlockObjectSpec", "Entrance"): {"HasEntrance": shape.entrance is not None, "Coordinates": xyz(*cell)},
+    found: dict[str, Any] = {
+        "BlockObjectSpec/Size": xyz(*shape.size),
+        "BlockObjectSpec/Blocks": [block for block in blocks for _ in range(shape.size[0] * shape.size[1])],
+        "BlockObjectSpec/Entrance": {"HasEntrance": shape.entrance is not None, "Coordinates": xyz(*cell)},
+        "Children/#Finished/CollidersSpec/BoxColliders": _boxes(shape.colliders),
     }
     if shape.entrance is not None:
-        found["BuildingAccessibleSpec", "LocalAccess"] = xyz(*(shape.access or (x + 0.5, float(z), 0.2)))
-    boxes = ("CollidersSpec", "BoxColliders")
-    found["Children", "#Finished", *boxes] = _boxes(shape.colliders)
+        found["BuildingAccessibleSpec/LocalAccess"] = xyz(*(shape.access or (x + 0.5, float(z), 0.2)))
     for number, stage in enumerate(shape.stages):
-        found["Children", "#Unfinished", "Children", f"ConstructionStage{number}", *boxes] = _boxes(stage)
+        path = f"Children/#Unfinished/Children/ConstructionStage{number}/CollidersSpec/BoxColliders"
+        found[path] = _boxes(stage)
     return found
 
 

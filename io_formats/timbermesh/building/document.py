@@ -12,7 +12,7 @@ from typing import Any
 from ...core.errors import ExportError
 from ...core.messages import Report, listed
 from ..blueprint.json_text import JsonValue
-from .cells import Shape, Values, base_child, geometry, members
+from .cells import Shape, base_child, geometry, members
 from .names import GameNames
 from .options import BuildingOptions
 
@@ -73,8 +73,8 @@ def cost_of(text: str) -> list[dict[str, Any]]:
 
 def blueprint_of(
     building: Building, names: GameNames, template: Mapping[str, Any] | None, report: Report
-) -> tuple[dict[str, Any], Values]:
-    """Return the members of a blueprint, and those of its values that the scene decides.
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the members of a blueprint, and those of its values that the scene decides, by their paths.
 
     Parameters
     ----------
@@ -115,10 +115,11 @@ def blueprint_of(
     _set_children(root, building, names, report)
     values = geometry(shape, is_stackable=is_stackable)
     for path, value in values.items():
+        *above, last = path.split("/")
         target = root
-        for name in path[:-1]:
+        for name in above:
             target = target.setdefault(name, {})
-        target[path[-1]] = value
+        target[last] = value
     if template is not None:
         _report_missing(root, shape, report)
     return root, values

@@ -12,7 +12,7 @@ from ...core.messages import Details, Kind, Message, Report, Text, joined
 from ...disk.special_files import read_bytes
 from ..blueprint.json_text import TextEdits, parse
 from ..game_names import FACTIONS
-from .cells import Values, geometry, members
+from .cells import members
 from .document import Building, blueprint_of, cost_of, exact
 from .mod_folder import ModFolder, file_of, json_text
 from .names import ENDING, GameNames
@@ -102,7 +102,7 @@ def plan_building(
     check_names(building, mod, names, report)
     template = template_of(options.like, mod, names) if options.kind == "LIKE" else None
     root, values = blueprint_of(building, names, template, report)
-    mod.planned |= {mod.place(f"{model}.timbermesh"): data for model, data in zip(building.models, models, strict=True)}
+    plan_models(building, models, mod)
     if icon is not None:
         ending = next((ending for start, ending in _PICTURES.items() if icon.startswith(start)), None)
         if ending is None:
@@ -113,26 +113,12 @@ def plan_building(
     mod.add_texts(building.texts, is_replaced=options.use_replace)
     mod.add_manifest()
     mod.add_to_list(building.faction, mod.path_of(place).removesuffix(".json"))
-    return {"/".join(path): value for path, value in values.items()}
+    return values
 
 
-def update_building(
-    building: Building, models: Sequence[bytes], place: Path, stored: Mapping[str, Any], mod: ModFolder
-) -> dict[str, Any]:
-    """Plan new models of a building, and changes of its blueprint; return the new values that the scene decides.
-
-    Parameters
-    ----------
-    place:
-        The blueprint.
-    stored:
-        The values as the last export wrote them.
-    """
-    old: Values = {tuple(path.split("/")): value for path, value in stored.items()}
-    new = geometry(building.shape, is_stackable=stored["BlockObjectSpec/Blocks"][-1]["Stackable"] != "None")
-    mod.planned |= {mod.place(f"{model}.timbermesh"): data for model, data in zip(building.models, models, strict=True)}
-    mod.planned[place] = edited_blueprint(read_bytes(place), old, new)
-    return {"/".join(path): value for path, value in new.items()}
+def plan_models(building: Building, models: Sequence[bytes], mod: ModFolder) -> None:
+    """Plan the finished model and those of the stages."""
+    mod.planned |= {mod.place(f"{path}.timbermesh"): data for path, data in zip(building.models, models, strict=True)}
 
 
 def has_icon(building: Building, mod: ModFolder) -> bool:
@@ -184,7 +170,7 @@ def _material_problems(building: Building, mod: ModFolder, names: GameNames) -> 
     return report.messages
 
 
-def edited_blueprint(data: bytes, old: Values, new: Values) -> bytes:
+def edited_blueprint(data: bytes, old: Mapping[str, Any], new: Mapping[str, Any]) -> bytes:
     """Return a blueprint in which the values that the scene decides are ``new``; all other bytes stay.
 
     Parameters
@@ -202,10 +188,10 @@ def edited_blueprint(data: bytes, old: Values, new: Values) -> bytes:
         raise ExportError("The number of stages or colliders or the entrance changed; {}", _REMEDY)
     root, edits = parse(data), TextEdits(data)
     for path, value in new.items():
-        found = root.find(*path) if value != old[path] else None
+        found = root.find(*path.split("/")) if value != old[path] else None
         present = found.plain() if found is not None else old[path]
         if value != old[path] and (found is None or present not in (value, old[path])):
-            raise ExportError("{} was changed in the file and in the scene; {}", "/".join(path), _REMEDY)
+            raise ExportError("{} was changed in the file and in the scene; {}", path, _REMEDY)
         if found is not None and present != value:
             edits.replace(found, json_text(value, edits.indent_of(found.start), edits.newline))
     return edits.result()

@@ -1,7 +1,7 @@
 """New buildings of Timberborn from collections, and their re-export."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from ....io_formats.disk.atomic_write import make_folder, remove_file, replace_f
 from ....io_formats.disk.special_files import read_bytes
 from ....io_formats.timbermesh.blueprint.format import TIMBERBORN_BLUEPRINT
 from ....io_formats.timbermesh.building import planning
+from ....io_formats.timbermesh.building.cells import geometry
 from ....io_formats.timbermesh.building.document import Building
 from ....io_formats.timbermesh.building.mod_folder import ModFolder
 from ....io_formats.timbermesh.building.names import ENDING, game_names
@@ -83,62 +84,60 @@ class PlannedBuildings:
         return messages
 
 
-class _Planner:
-    """Plans buildings in one mod."""
-
-    def __init__(self, context: bpy.types.Context, options: BuildingOptions) -> None:
-        if not options.mod:
-            raise ExportError("Choose the folder of the mod")
-        self.context, self.options, self.plan = context, options, PlannedBuildings()
-        self.mod, self.names = ModFolder(Path(options.mod)), game_names(options.game, self.plan.report)
-
-    def add(self, collection: Any, record: dict[str, Any] | None = None, *, has_icon: bool = True) -> Steps[None]:
-        """Plan all files of a building; with the record of one that was written, its models and changes of its cells.
-
-        Parameters
-        ----------
-        has_icon:
-            Whether a missing icon is rendered; otherwise it is only listed.
-        """
-        parts, options, mod, names, plan = BuildingParts(collection), self.options, self.mod, self.names, self.plan
-        shape, models, box = yield from encoded_models(self.context, parts, options)
-        name, faction = planning.name_and_faction(collection.name, options.faction, shape.materials, names)
-        folder = planning.existing_folder(f"{name}.{faction}", mod, options.tool_group)
-        building = Building(name, faction, shape, options, folder)
-        place = mod.place(f"{folder}/{building.stem}{ENDING}")
-        if record is not None and record["blueprint"] != str(place):
-            raise ExportError("The building is not at its stored path any more: {}", record["blueprint"])
-        if record is not None:
-            planning.check_names(building, mod, names, plan.report)
-            values = planning.update_building(building, models, place, record["values"], mod)
-        else:
-            icon = read_bytes(options.icon) if options.icon else None
-            if icon is None and (not planning.has_icon(building, mod) or (options.use_replace and not plan.records)):
-                icon = rendered_icon(parts, box) if has_icon else b"\x89PNG"
-            values = planning.plan_building(building, models, icon, mod, names, plan.report)
-        fact = {"building": building.stem, "collection": collection.name, "size": shape.size}
-        fact |= {"entrance": shape.entrance, "materials": sorted(shape.materials)}
-        plan.facts.append({**fact, "triangles": shape.triangles})
-        given = {option.name: getattr(options, option.name) for option in OPTIONS}
-        stored = {"collection": collection.name, "blueprint": str(place), "options": given, "values": values}
-        plan.records.append((collection, stored))
-        plan.files = mod.changed()
-
-
 def plan_steps(
-    context: bpy.types.Context, collections: Sequence[Any], options: BuildingOptions, *, has_icon: bool = True
+    context: bpy.types.Context,
+    collections: Sequence[Any],
+    options: BuildingOptions,
+    record: Mapping[str, Any] | None = None,
+    *,
+    has_icon: bool = True,
 ) -> Steps[PlannedBuildings]:
-    """Plan the files of new buildings; nothing is written.
+    """Plan the files of buildings; nothing is written.
+
+    Parameters
+    ----------
+    record:
+        What the collection remembers, if only its models and the changes of its cells are written.
+    has_icon:
+        Whether missing icons are rendered; otherwise they are only listed.
 
     Raises
     ------
     MeshferryError
         A building cannot be written.
     """
-    planner, count = _Planner(context, options), len(collections)
+    if not options.mod:
+        raise ExportError("Choose the folder of the mod")
+    mod, plan, count = ModFolder(Path(options.mod)), PlannedBuildings(), len(collections)
+    names = game_names(options.game, plan.report)
     for number, collection in enumerate(collections):
-        yield from scaled(planner.add(collection, has_icon=has_icon), number / count, (number + 1) / count)
-    return planner.plan
+        parts = BuildingParts(collection)
+        encoding = encoded_models(context, parts, options)
+        shape, models, box = yield from scaled(encoding, number / count, (number + 1) / count)
+        name, faction = planning.name_and_faction(collection.name, options.faction, shape.materials, names)
+        folder = planning.existing_folder(f"{name}.{faction}", mod, options.tool_group)
+        building = Building(name, faction, shape, options, folder)
+        place = mod.place(f"{folder}/{building.stem}{ENDING}")
+        if record is None:
+            icon = read_bytes(options.icon) if options.icon else None
+            if icon is None and (not planning.has_icon(building, mod) or (options.use_replace and number == 0)):
+                icon = rendered_icon(parts, box) if has_icon else b"\x89PNG"
+            values = planning.plan_building(building, models, icon, mod, names, plan.report)
+        elif record["blueprint"] != str(place):
+            raise ExportError("The building is not at its stored path any more: {}", record["blueprint"])
+        else:
+            planning.check_names(building, mod, names, plan.report)
+            planning.plan_models(building, models, mod)
+            values = geometry(shape, is_stackable=_stackable(record) != "None")
+            mod.planned[place] = planning.edited_blueprint(read_bytes(place), record["values"], values)
+        fact = {"building": building.stem, "collection": collection.name, "size": shape.size}
+        fact |= {"entrance": shape.entrance, "materials": sorted(shape.materials), "triangles": shape.triangles}
+        plan.facts.append(fact)
+        given = {option.name: getattr(options, option.name) for option in OPTIONS}
+        stored = {"collection": collection.name, "blueprint": str(place), "options": given, "values": values}
+        plan.records.append((collection, stored))
+    plan.files = mod.changed()
+    return plan
 
 
 def record_of(collection: Any) -> dict[str, Any] | None:
@@ -168,6 +167,10 @@ def check(context: bpy.types.Context, collection: Any, findings: list[Message]) 
     if record is not None:
         options = chosen_options(BuildingOptions, {**record["options"], "use_replace": True})
         findings += finish(plan_steps(context, [collection], options, has_icon=False)).report.messages
+
+
+def _stackable(record: Mapping[str, Any]) -> Any:
+    return record["values"]["BlockObjectSpec/Blocks"][-1]["Stackable"]
 
 
 @with_options(OPTIONS)
@@ -252,9 +255,8 @@ class EXPORT_SCENE_OT_timbermesh_building(LongWork, bpy.types.Operator):
             raise ExportError("The collection was not written as a building")
         if not (self.asked or self.is_confirmed):
             refuse_unknown(_file(record["blueprint"]))
-        planner = _Planner(context, chosen_options(BuildingOptions, record["options"]))
-        yield from planner.add(collections[0], record)
-        return planner.plan
+        options = chosen_options(BuildingOptions, record["options"])
+        return (yield from plan_steps(context, collections[:1], options, record))
 
     def steps(self, context: bpy.types.Context) -> Steps[set[str]]:
         """Write the buildings, or nothing."""

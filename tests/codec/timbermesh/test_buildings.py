@@ -277,10 +277,11 @@ def test_only_what_the_scene_changed_goes_into_the_blueprint() -> None:
     stored = {path: json.loads(json.dumps(value)) for path, value in old.items()}
     root: dict[str, Any] = {"Mine": {"X": 1}}
     for path, value in old.items():
+        *above, last = path.split("/")
         target = root
-        for name in path[:-1]:
+        for name in above:
             target = target.setdefault(name, {})
-        target[path[-1]] = value
+        target[last] = value
     data = b"// by hand\r\n" + json.dumps(root, indent=4).replace("\n", "\r\n").encode()
     assert edited_blueprint(data, stored, old) == data
     edited = edited_blueprint(data, stored, new)
