@@ -39,7 +39,7 @@ class BuildingOptions(Options):
     kind: str = _building("Kind", "What the building is for the game", default="DECORATION", choices=_KINDS)
     like: str = _building(
         "Like",
-        "A blueprint file, or the name of a building of the game or of the mod, such as LumberMill.Folktails",
+        "Blueprint file, or building of the game or the mod, such as LumberMill.Folktails",
         default="",
         shown_when=lambda values: values["kind"] == "LIKE",
     )

@@ -37,6 +37,7 @@ from ...sidebar import draw_wrapped
 from ...translations import rpt_
 from .building_parts import BuildingParts, encoded_models, rendered_icon
 
+_FACTS = ("building", "collection", "size", "entrance", "materials", "triangles")
 OPTIONS = tuple(option for option in BuildingOptions.table() if not option.preference)
 
 
@@ -85,12 +86,7 @@ class PlannedBuildings:
 
 
 def plan_steps(
-    context: bpy.types.Context,
-    collections: Sequence[Any],
-    options: BuildingOptions,
-    record: Mapping[str, Any] | None = None,
-    *,
-    has_icon: bool = True,
+    context: Any, collections: Sequence[Any], options: BuildingOptions, record: Any = None, *, has_icon: bool = True
 ) -> Steps[PlannedBuildings]:
     """Plan the files of buildings; nothing is written.
 
@@ -130,9 +126,8 @@ def plan_steps(
             planning.plan_models(building, models, mod)
             values = geometry(shape, is_stackable=_stackable(record) != "None")
             mod.planned[place] = planning.edited_blueprint(read_bytes(place), record["values"], values)
-        fact = {"building": building.stem, "collection": collection.name, "size": shape.size}
-        fact |= {"entrance": shape.entrance, "materials": sorted(shape.materials), "triangles": shape.triangles}
-        plan.facts.append(fact)
+        facts = building.stem, collection.name, shape.size, shape.entrance, sorted(shape.materials), shape.triangles
+        plan.facts.append(dict(zip(_FACTS, facts, strict=True)))
         given = {option.name: getattr(options, option.name) for option in OPTIONS}
         stored = {"collection": collection.name, "blueprint": str(place), "options": given, "values": values}
         plan.records.append((collection, stored))
@@ -180,8 +175,7 @@ class EXPORT_SCENE_OT_timbermesh_building(LongWork, bpy.types.Operator):
     bl_idname = "export_scene.timbermesh_building"
     bl_label = "New Timberborn Building"
     bl_description = (
-        "Write a collection as a building of the game Timberborn into the folder of a mod: models, blueprint, icon, "
-        "texts and the entry in the toolbar. Again: its models, and changes of size, entrance and colliders alone"
+        "Write a collection as a building of Timberborn into a mod: models, blueprint, icon, texts, toolbar"
     )
     bl_options = {"REGISTER", "PRESET"}
 
@@ -192,13 +186,12 @@ class EXPORT_SCENE_OT_timbermesh_building(LongWork, bpy.types.Operator):
     )
     use_written: BoolProperty(
         name="Again",
-        description="Write a collection that was written as a building again, with the options of that time",
+        description="Write models and changes of the cells of a collection that was written as a building",
         options={"HIDDEN", "SKIP_SAVE"},
     )
     is_confirmed: BoolProperty(
         name="Replacing Confirmed",
-        description="Scripts: also write again to a path that is stored in the .blend file, but was neither read nor "
-        "chosen since the file was opened",
+        description="Scripts: also write to a path that is only stored in the .blend file",
         options={"HIDDEN", "SKIP_SAVE"},
     )
 
@@ -222,9 +215,8 @@ class EXPORT_SCENE_OT_timbermesh_building(LongWork, bpy.types.Operator):
 
     def draw(self, context: bpy.types.Context) -> None:
         """Draw the options, or what will be written."""
-        column = self.layout.column(align=True)
         for line in self.asked.splitlines():
-            draw_wrapped(column, context, line, "DOT", width=DIALOG_WIDTH)
+            draw_wrapped(self.layout.column(align=True), context, line, "DOT", width=DIALOG_WIDTH)
         if not self.asked:
             draw_options(self.layout, self, OPTIONS, "TIMBERMESH_building")
 
@@ -284,8 +276,8 @@ def draw_buttons(layout: Any, context: bpy.types.Context) -> None:
     names = "\n".join(one.name for one in selected_collections(context)) or collection.name
     button(layout, build, text="New Timberborn Building…", icon="HOME", collections=names)
     if record_of(collection) is not None:
-        properties = {"collections": collection.name, "use_written": True}
-        button(layout, build, text="Re-export Building", icon="FILE_TICK", **properties)
+        again = button(layout, build, text="Re-export Building", icon="FILE_TICK", collections=collection.name)
+        again.use_written = True
 
 
 @drawn_for("timbermesh")
