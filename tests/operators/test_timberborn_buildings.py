@@ -1,6 +1,7 @@
 """New buildings from collections: files, names of objects, icon, what the collection remembers, re-export."""
 
 import json
+import math
 import shutil
 from functools import partial
 
@@ -145,9 +146,22 @@ def test_stored_paths_are_not_written_without_consent(clean_blender, write, tmp_
     with pytest.raises(RuntimeError, match=r"stored in the \.blend file"):
         again(collections="Hut.Folktails")
     assert again(collections="Hut.Folktails", is_confirmed=True) == {"FINISHED"}
+    other = shutil.copytree(tmp_path, tmp_path.with_name(f"{tmp_path.name}_other"))
+    stored = bpy.data.collections["Hut.Folktails"].meshferry
+    stored.written_set = stored.written_set.replace(str(tmp_path), str(other), 1)
+    before = files_of(tmp_path)
+    with pytest.raises(RuntimeError, match="not at its stored path"):
+        again(collections="Hut.Folktails", is_confirmed=True)
+    assert files_of(tmp_path) == before
 
 
-def test_several_collections_share_icon_and_texts(clean_blender, write, tmp_path):
+def test_several_collections_share_icon_and_texts(clean_blender, write, tmp_path, monkeypatch):
+    from meshferry.blender_data import file_records
+
+    written, real = [], file_records.write_files
+    monkeypatch.setattr(
+        file_records, "write_files", lambda path, files: [written.append(path.name), *real(path, files)][1:]
+    )
     make_hut(clean_blender)
     make_hut(clean_blender, "Hut.IronTeeth", (20, 0, 0), "BaseMetal.IronTeeth")
     write(tmp_path, "Hut.Folktails", "Hut.IronTeeth", kind="WITH_ENTRANCE")
@@ -155,7 +169,7 @@ def test_several_collections_share_icon_and_texts(clean_blender, write, tmp_path
     names = {name.rpartition("/")[2] for name in files_of(tmp_path)}
     assert len([name for name in names if name.endswith(".png")]) == 1
     assert (tmp_path / "Localizations" / "enUS.csv").read_text().count("Hut.DisplayName") == 1
-    assert len([name for name in names if name.startswith("TemplateCollection")]) == 2
+    assert [name.startswith("TemplateCollection") for name in written] == [False] * (len(written) - 2) + [True, True]
 
 
 def _outside(bpy):
@@ -331,3 +345,25 @@ def test_check_of_the_collection_reports_what_an_export_would_refuse(clean_blend
         if words:
             bpy.data.materials[0].name = "BaseMetal.Folktails"
     assert files_of(tmp_path) == before
+
+
+def test_a_turned_building_and_a_collider_in_the_air_change_nothing_else(clean_blender, write, tmp_path):
+    """An origin counts with its rotation, also for colliders; those are not part of model and icon."""
+    bpy = clean_blender
+    hut = make_hut(bpy)
+    write(tmp_path / "mod", kind="WITH_ENTRANCE")
+    before = files_of(tmp_path / "mod")
+    stand = empty(bpy, bpy.context.scene.collection, "Stand", (3, 0, 2))
+    stand.rotation_euler.z = math.radians(90)
+    for obj in hut.all_objects:
+        obj.parent = stand
+    bpy.context.view_layer.update()
+    write(tmp_path / "turned", kind="WITH_ENTRANCE")
+    name = f"{FOLDER}/Hut.Folktails.blueprint.json"
+    assert json.loads(files_of(tmp_path / "turned")[name]) == json.loads(before[name])
+    bpy.data.objects["ColliderRoof"].location.z += 5
+    bpy.data.objects.remove(stand)
+    bpy.context.view_layer.update()
+    write(tmp_path / "mod", kind="WITH_ENTRANCE", use_replace=True)
+    after = files_of(tmp_path / "mod")
+    assert [path for path in before if after[path] != before[path]] == [name]

@@ -122,8 +122,9 @@ def plan_models(building: Building, models: Sequence[bytes], mod: ModFolder) -> 
 
 
 def has_icon(building: Building, mod: ModFolder) -> bool:
-    """Return whether an icon is there or planned."""
-    return any(mod.content(mod.place(building.icon + ending)) for ending in _PICTURES.values())
+    """Return whether an icon is planned, or there and not to be replaced."""
+    places = [mod.place(building.icon + ending) for ending in _PICTURES.values()]
+    return any(place in mod.planned or (place.exists() and not building.options.use_replace) for place in places)
 
 
 def check_names(building: Building, mod: ModFolder, names: GameNames, report: Report) -> None:

@@ -116,7 +116,7 @@ def plan_steps(
         place = mod.place(f"{folder}/{building.stem}{ENDING}")
         if record is None:
             icon = read_bytes(options.icon) if options.icon else None
-            if icon is None and (not planning.has_icon(building, mod) or (options.use_replace and number == 0)):
+            if icon is None and not planning.has_icon(building, mod):
                 icon = rendered_icon(parts, box) if has_icon else b"\x89PNG"
             values = planning.plan_building(building, models, icon, mod, names, plan.report)
         elif record["blueprint"] != str(place):
@@ -177,7 +177,7 @@ class EXPORT_SCENE_OT_timbermesh_building(LongWork, bpy.types.Operator):
     bl_description = (
         "Write a collection as a building of Timberborn into a mod: models, blueprint, icon, texts, toolbar"
     )
-    bl_options = {"REGISTER", "PRESET"}
+    bl_options = {"REGISTER"}
 
     collections: StringProperty(
         name="Collections",
@@ -207,9 +207,10 @@ class EXPORT_SCENE_OT_timbermesh_building(LongWork, bpy.types.Operator):
         """Open the dialog with the values that the collection remembers."""
         if self.use_written:
             return self.execute(context)
-        for name, value in ((record_of(self.chosen(context)[0]) or {}).get("options") or {}).items():
-            if name in self.__annotations__ and name != "use_replace" and not self.properties.is_property_set(name):
-                setattr(self, name, value)
+        stored = (record_of(self.chosen(context)[0]) or {"options": {}})["options"]
+        for option in OPTIONS:
+            if option.name in stored and option.name != "use_replace":
+                setattr(self, option.name, stored[option.name])
         manager: Any = context.window_manager
         return manager.invoke_props_dialog(self, width=DIALOG_WIDTH, title=self.bl_label, confirm_text="Continue")
 

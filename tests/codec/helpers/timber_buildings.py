@@ -64,7 +64,7 @@ def add_building(
     name, faction = collection.split(".")
     building = Building(name, faction, shape, chosen, existing_folder(collection, mod, chosen.tool_group))
     data = api.encode_part(model, TIMBERMESH, None, path=folder / "x.timbermesh").outputs[-1].data
-    is_new = not has_icon(building, mod) or chosen.use_replace
+    is_new = not has_icon(building, mod)
     names = known or game.built_in()
     plan_building(building, [data] * (1 + stages), icon if is_new else None, mod, names, report)
     changed = mod.changed()
