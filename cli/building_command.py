@@ -20,7 +20,7 @@ _TABLES = (OptionTable("building", "options of the building", BuildingOptions.ta
 def add_parser(add: AddParser) -> None:
     """Add the sub command."""
     text = "write collections of a .blend file as new buildings of Timberborn into a mod"
-    parser = add("building", help=text, description=f"{text.capitalize()}. Exit status 1 if one cannot be written.")
+    parser = add("building", help=text, description=f"W{text[1:]}. Exit status 1 if one cannot be written.")
     parser.add_argument("paths", nargs="+", metavar="BLEND", help=".blend files")
     text = "a collection; may be repeated (default: all)"
     parser.add_argument("--collection", action="append", default=[], metavar="NAME", help=text)

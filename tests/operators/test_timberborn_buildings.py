@@ -4,6 +4,7 @@ import json
 import math
 import shutil
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -367,3 +368,53 @@ def test_a_turned_building_and_a_collider_in_the_air_change_nothing_else(clean_b
     write(tmp_path / "mod", kind="WITH_ENTRANCE", use_replace=True)
     after = files_of(tmp_path / "mod")
     assert [path for path in before if after[path] != before[path]] == [name]
+
+
+class Layout:
+    """Remembers what is drawn."""
+
+    def __init__(self):
+        self.drawn = []
+
+    def __getattr__(self, _name):
+        return lambda *_args, **_options: self
+
+    def panel(self, _name, **_options):
+        return self, self
+
+    def prop(self, _owner, name, **_options):
+        self.drawn.append(name)
+
+    def operator(self, name, **options):
+        self.drawn.append(options["text"])
+        return SimpleNamespace()
+
+
+def test_dialog_and_buttons_offer_what_the_collection_remembers(clean_blender, write, tmp_path):
+    from meshferry.operators.families.timbermesh import buildings
+
+    bpy = clean_blender
+    hut = make_hut(bpy)
+    layer = bpy.context.view_layer.layer_collection.children[hut.name]
+    bpy.context.view_layer.active_layer_collection = layer
+    layouts = [Layout(), Layout(), Layout()]
+    buildings.draw_buttons(layouts[0], bpy.context)
+    write(tmp_path, kind="WITH_ENTRANCE", cost="Plank 3", use_replace=True)
+    buildings.draw_buttons(layouts[1], bpy.context)
+    drawn = ["New Timberborn Building…", "Re-export Building"]
+    assert [layout.drawn for layout in layouts[:2]] == [drawn[:1], drawn]
+    operator = buildings.EXPORT_SCENE_OT_timbermesh_building
+    owner = SimpleNamespace(
+        **{option.name: option.default for option in buildings.OPTIONS},
+        layout=layouts[2],
+        asked="",
+        use_written=False,
+        bl_label="",
+        chosen=lambda _context: [hut],
+    )
+    manager = SimpleNamespace(invoke_props_dialog=lambda *_args, **_options: {"RUNNING_MODAL"})
+    context = SimpleNamespace(window_manager=manager)
+    assert operator.invoke(owner, context, None) == {"RUNNING_MODAL"}
+    assert (owner.kind, owner.cost, owner.mod, owner.use_replace) == ("WITH_ENTRANCE", "Plank 3", str(tmp_path), False)
+    operator.draw(owner, bpy.context)
+    assert {*layouts[2].drawn} == {option.name for option in buildings.OPTIONS} - {"like", "wellbeing"}
