@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from timber_buildings import files_of, judged
+from timber_buildings import PICTURE, files_of, judged
 
 pytestmark = pytest.mark.needs_bpy
 
@@ -31,8 +31,10 @@ def blend(clean_blender: Any, tmp_path: Path) -> Path:
 
 
 def test_buildings_of_a_file(meshferry: Callable, blend: Path, tmp_path: Path) -> None:
-    mod = tmp_path / "mod"
-    done = meshferry("building", blend, "--mod", mod, "--json", "--cost", "Plank 2", "--wellbeing", "")
+    mod, picture = tmp_path / "mod", tmp_path / "icon.png"
+    picture.write_bytes(PICTURE)
+    options = ("--cost", "Plank 2", "--wellbeing", "", "--icon", picture)
+    done = meshferry("building", blend, "--mod", mod, "--json", *options)
     assert done.status == 0, done.err
     (entry,) = done.entries
     assert [fact["building"] for fact in entry["buildings"]] == ["Crate.Folktails", "Crate.IronTeeth"]
@@ -42,6 +44,6 @@ def test_buildings_of_a_file(meshferry: Callable, blend: Path, tmp_path: Path) -
     before = files_of(mod)
     done = meshferry("building", blend, "--mod", mod, "--json", "--collection", "Crate.Folktails")
     assert (done.status, done.entries[0]["error"].count("Replace"), files_of(mod)) == (1, 1, before)
-    done = meshferry("building", blend, "--mod", mod, "--replace", "--cost", "Plank 2", "--wellbeing", "")
+    done = meshferry("building", blend, "--mod", mod, "--replace", *options)
     assert (done.status, done.out.count("0 files changed"), files_of(mod)) == (0, 1, before)
     assert meshferry("building", blend, "--mod", mod, "--collection", "Nowhere").status == 1

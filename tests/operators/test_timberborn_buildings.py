@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import timbermesh_oracle as oracle
-from timber_buildings import BUILDINGS, files_of, judged
+from timber_buildings import BUILDINGS, PICTURE, files_of, judged
 
 pytestmark = pytest.mark.needs_bpy
 FOLDER = "Buildings/Decoration/Hut"
@@ -58,10 +58,13 @@ def make_hut(bpy, name="Hut.Folktails", at=(7, 5, 0), material="BaseMetal.Folkta
 
 
 @pytest.fixture
-def write(clean_blender):
-    """Return a function that writes the collections with these names."""
+def write(clean_blender, tmp_path_factory):
+    """Return a function that writes the collections with these names, with a picture as icon unless it is None."""
+    picture = tmp_path_factory.mktemp("icon") / "icon.png"
+    picture.write_bytes(PICTURE)
 
-    def run(folder, *names, **options):
+    def run(folder, *names, icon=str(picture), **options):
+        options |= {"icon": icon} if icon is not None else {}
         return clean_blender.ops.export_scene.timbermesh_building(
             mod=str(folder), collections="\n".join(names or ["Hut.Folktails"]), **options
         )
@@ -73,11 +76,12 @@ def blueprint(folder, stem="Hut.Folktails"):
     return json.loads((folder / FOLDER / f"{stem}.blueprint.json").read_text())
 
 
+@pytest.mark.slow
 def test_a_hut_with_all_that_names_say(clean_blender, write, tmp_path):
     bpy = clean_blender
     make_hut(bpy)
     counts = {name: len(getattr(bpy.data, name)) for name in ("scenes", "objects", "cameras", "lights")}
-    write(tmp_path, kind="WITH_ENTRANCE")
+    write(tmp_path, kind="WITH_ENTRANCE", icon=None)
     assert counts == {name: len(getattr(bpy.data, name)) for name in counts}
     assert judged(tmp_path) == []
     root = blueprint(tmp_path)
@@ -98,13 +102,14 @@ def test_a_hut_with_all_that_names_say(clean_blender, write, tmp_path):
     assert alpha[0].max() == alpha[-1].max() == 0
 
 
+@pytest.mark.slow
 def test_unchanged_writes_change_no_byte_and_changes_stay_small(clean_blender, write, tmp_path):
     bpy = clean_blender
     hut = make_hut(bpy)
-    write(tmp_path, kind="WITH_ENTRANCE")
+    write(tmp_path, kind="WITH_ENTRANCE", icon=None)
     before = files_of(tmp_path)
     again = partial(bpy.ops.export_scene.timbermesh_building, use_written=True)
-    write(tmp_path, kind="WITH_ENTRANCE", use_replace=True)
+    write(tmp_path, kind="WITH_ENTRANCE", icon=None, use_replace=True)
     again(collections=hut.name)
     assert files_of(tmp_path) == before
     path = tmp_path / FOLDER / "Hut.Folktails.blueprint.json"
@@ -130,7 +135,7 @@ def test_unchanged_writes_change_no_byte_and_changes_stay_small(clean_blender, w
         with pytest.raises(RuntimeError, match=words):
             again(collections=hut.name)
         assert files_of(tmp_path) == before
-    write(tmp_path, kind="WITH_ENTRANCE", use_replace=True)
+    write(tmp_path, kind="WITH_ENTRANCE", icon=None, use_replace=True)
     assert blueprint(tmp_path)["BlockObjectSpec"]["Size"]["Z"] == 5
     copied = hut.copy()
     with pytest.raises(RuntimeError, match="not written as a building"):
@@ -348,24 +353,25 @@ def test_check_of_the_collection_reports_what_an_export_would_refuse(clean_blend
     assert files_of(tmp_path) == before
 
 
+@pytest.mark.slow
 def test_a_turned_building_and_a_collider_in_the_air_change_nothing_else(clean_blender, write, tmp_path):
     """An origin counts with its rotation, also for colliders; those are not part of model and icon."""
     bpy = clean_blender
     hut = make_hut(bpy)
-    write(tmp_path / "mod", kind="WITH_ENTRANCE")
+    write(tmp_path / "mod", kind="WITH_ENTRANCE", icon=None)
     before = files_of(tmp_path / "mod")
     stand = empty(bpy, bpy.context.scene.collection, "Stand", (3, 0, 2))
     stand.rotation_euler.z = math.radians(90)
     for obj in hut.all_objects:
         obj.parent = stand
     bpy.context.view_layer.update()
-    write(tmp_path / "turned", kind="WITH_ENTRANCE")
+    write(tmp_path / "turned", kind="WITH_ENTRANCE", icon=None)
     name = f"{FOLDER}/Hut.Folktails.blueprint.json"
     assert json.loads(files_of(tmp_path / "turned")[name]) == json.loads(before[name])
     bpy.data.objects["ColliderRoof"].location.z += 5
     bpy.data.objects.remove(stand)
     bpy.context.view_layer.update()
-    write(tmp_path / "mod", kind="WITH_ENTRANCE", use_replace=True)
+    write(tmp_path / "mod", kind="WITH_ENTRANCE", icon=None, use_replace=True)
     after = files_of(tmp_path / "mod")
     assert [path for path in before if after[path] != before[path]] == [name]
 
