@@ -27,6 +27,7 @@ _LEAST_OUTSIDE = 0.2
 _FLAT = 0.1
 """Smallest side of a collider: one without volume cannot be clicked. Also the height that needs no cell above."""
 _MOST_SIDE = 100
+BLOCKS = "BlockObjectSpec/Blocks"
 
 
 @cache
@@ -132,7 +133,7 @@ def geometry(shape: Shape, *, is_stackable: bool) -> dict[str, Any]:
     blocks[-1]["Stackable"] = "BlockObject" if is_stackable else "None"
     found: dict[str, Any] = {
         "BlockObjectSpec/Size": xyz(*shape.size),
-        "BlockObjectSpec/Blocks": [block for block in blocks for _ in range(shape.size[0] * shape.size[1])],
+        BLOCKS: [block for block in blocks for _ in range(shape.size[0] * shape.size[1])],
         "BlockObjectSpec/Entrance": {"HasEntrance": shape.entrance is not None, "Coordinates": xyz(*cell)},
         "Children/#Finished/CollidersSpec/BoxColliders": _boxes(shape.colliders),
     }

@@ -1,7 +1,7 @@
 """New buildings of Timberborn from collections, and their re-export."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from ....io_formats.disk.atomic_write import make_folder, remove_file, replace_f
 from ....io_formats.disk.special_files import read_bytes
 from ....io_formats.timbermesh.blueprint.format import TIMBERBORN_BLUEPRINT
 from ....io_formats.timbermesh.building import planning
-from ....io_formats.timbermesh.building.cells import geometry
+from ....io_formats.timbermesh.building.cells import BLOCKS, geometry
 from ....io_formats.timbermesh.building.document import Building
 from ....io_formats.timbermesh.building.mod_folder import ModFolder
 from ....io_formats.timbermesh.building.names import ENDING, game_names
@@ -124,7 +124,7 @@ def plan_steps(
         else:
             planning.check_names(building, mod, names, plan.report)
             planning.plan_models(building, models, mod)
-            values = geometry(shape, is_stackable=_stackable(record) != "None")
+            values = geometry(shape, is_stackable=record["values"][BLOCKS][-1]["Stackable"] != "None")
             mod.planned[place] = planning.edited_blueprint(read_bytes(place), record["values"], values)
         facts = building.stem, collection.name, shape.size, shape.entrance, sorted(shape.materials), shape.triangles
         plan.facts.append(dict(zip(_FACTS, facts, strict=True)))
@@ -139,11 +139,7 @@ def record_of(collection: Any) -> dict[str, Any] | None:
     """Return what a collection remembers of its building; None for others, also for copies of such collections."""
     try:
         record = json.loads(collection.meshferry.written_set or "{}")
-        texts = (
-            record["blueprint"],
-            record["options"]["mod"],
-            record["values"]["BlockObjectSpec/Blocks"][-1]["Stackable"],
-        )
+        texts = record["blueprint"], record["options"]["mod"], record["values"][BLOCKS][-1]["Stackable"]
         is_own = record["collection"] == collection.name and all(isinstance(text, str) for text in texts)
     except (ValueError, TypeError, LookupError, RecursionError):
         return None
@@ -164,19 +160,13 @@ def check(context: bpy.types.Context, collection: Any, findings: list[Message]) 
         findings += finish(plan_steps(context, [collection], options, has_icon=False)).report.messages
 
 
-def _stackable(record: Mapping[str, Any]) -> Any:
-    return record["values"]["BlockObjectSpec/Blocks"][-1]["Stackable"]
-
-
 @with_options(OPTIONS)
 class EXPORT_SCENE_OT_timbermesh_building(LongWork, bpy.types.Operator):
     """Write collections as new buildings into a mod, or a written one again."""
 
     bl_idname = "export_scene.timbermesh_building"
     bl_label = "New Timberborn Building"
-    bl_description = (
-        "Write a collection as a building of Timberborn into a mod: models, blueprint, icon, texts, toolbar"
-    )
+    bl_description = "Write a collection as a building of Timberborn into a mod: models, blueprint, icon, texts"
     bl_options = {"REGISTER"}
 
     collections: StringProperty(
