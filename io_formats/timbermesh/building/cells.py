@@ -18,6 +18,7 @@ from ...core.errors import ExportError
 from ...core.scene import Scene
 from ..blueprint.checks import MOST_OUTSIDE, points_in
 from ..blueprint.components import Cell
+from .options import BLOCKS
 
 Box = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
 """Lowest and highest corner (3,) in Blender's space."""
@@ -27,7 +28,6 @@ _LEAST_OUTSIDE = 0.2
 _FLAT = 0.1
 """Smallest side of a collider: one without volume cannot be clicked. Also the height that needs no cell above."""
 _MOST_SIDE = 100
-BLOCKS = "BlockObjectSpec/Blocks"
 
 
 @cache

@@ -63,3 +63,9 @@ class BuildingOptions(Options):
     size_y: int = _size("Size Y", "Cells along Y; 0: from the model")
     size_z: int = _size("Size Z", "Cells in height; 0: from the model")
     game: str = shared(GAME)
+
+
+OPTIONS = tuple(option for option in BuildingOptions.table() if not option.preference)
+"""The options without those of the preferences."""
+BLOCKS = "BlockObjectSpec/Blocks"
+"""Path of the cells in a blueprint."""

@@ -11,16 +11,16 @@ import bpy
 import numpy as np
 from mathutils import Matrix, Vector
 
-from ....blender_data.exporting.object_selection import Source
-from ....blender_data.names import MARK, without_number
-from ....blender_data.steps import Steps, scaled
-from ....io_formats.core.errors import ExportError
-from ....io_formats.core.options import resolve
-from ....io_formats.timbermesh.building.cells import Box, Shape, bounds_of, entrance_at, size_of
-from ....io_formats.timbermesh.building.options import BuildingOptions
-from ....io_formats.timbermesh.model.format import TIMBERMESH
-from ...files.export_base import encode_steps, file_steps
-from .parts import collection_part
+from .....blender_data.exporting.object_selection import Source
+from .....blender_data.names import MARK, without_number
+from .....blender_data.steps import Steps, scaled
+from .....io_formats.core.errors import ExportError
+from .....io_formats.core.options import resolve
+from .....io_formats.timbermesh.building.cells import Box, Shape, bounds_of, entrance_at, size_of
+from .....io_formats.timbermesh.building.options import BuildingOptions
+from .....io_formats.timbermesh.model.format import TIMBERMESH
+from ....files.export_base import encode_steps, file_steps
+from ..parts import collection_part
 
 _STAGE = re.compile(r"ConstructionStage(\d+)")
 _SLOT, _ENTRANCE, _ACCESS, _COLLIDER = f"{MARK}Slot{MARK}Entrance", "Entrance", "Access", "Collider"
