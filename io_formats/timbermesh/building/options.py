@@ -27,12 +27,10 @@ _FACTIONS = (
 class BuildingOptions(Options):
     """The values that the artist gives for a new building; the scene decides everything else."""
 
-    mod: str = option(
-        "Mod", "Folder of the mod; one without a manifest.json gets it", default="", section="Mod", is_path=True
-    )
+    mod: str = option("Mod", "Folder of the mod; a new one gets a manifest", default="", section="Mod", is_path=True)
     use_replace: bool = option(
         "Replace",
-        "Write over model, blueprint, icon and texts of a building of this name; other content is kept as .bak",
+        "Write over a building of this name; what is not Meshferry's is kept as .bak",
         default=False,
         section="Mod",
     )
@@ -56,9 +54,7 @@ class BuildingOptions(Options):
     science: int = _building("Science", "Science points that unlock it", default=0, minimum=0)
     display_name: str = _building("Name", "Name in the game; empty: that of the collection", default="")
     description: str = _building("Description", "Text in the game", default="")
-    icon: str = _building(
-        "Icon", "PNG or JPG picture; empty: the model is rendered, unless an icon is there", default="", is_path=True
-    )
+    icon: str = _building("Icon", "PNG or JPG; empty: rendered, unless there is one", default="", is_path=True)
     size_x: int = _size("Size X", "Cells along X; 0: from the model")
     size_y: int = _size("Size Y", "Cells along Y; 0: from the model")
     size_z: int = _size("Size Z", "Cells in height; 0: from the model")

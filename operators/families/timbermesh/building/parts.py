@@ -24,7 +24,6 @@ from ..parts import collection_part
 
 _STAGE = re.compile(r"ConstructionStage(\d+)")
 _SLOT, _ENTRANCE, _ACCESS, _COLLIDER = f"{MARK}Slot{MARK}Entrance", "Entrance", "Access", "Collider"
-_ICON_SIZE = 112
 _LIGHTS = (((0.4, 0.7, 1.0), 3.0), ((-1.0, 0.4, 0.3), 1.0), ((0.5, 1.0, 0.1), 0.5))
 """Directions to suns, and their strengths."""
 _VIEW = ((0.7, 1.0, 0.7), 0.0)
@@ -146,7 +145,7 @@ def rendered_icon(parts: BuildingParts, box: Box) -> bytes:
         scene.camera, scene.view_settings.view_transform = added[0], "Standard"
         render, cycles, image = scene.render, scene.cycles, scene.render.image_settings
         render.engine, render.film_transparent, render.resolution_percentage = "CYCLES", True, 100
-        render.resolution_x = render.resolution_y = _ICON_SIZE
+        render.resolution_x = render.resolution_y = 112  # pixels of most icons
         image.file_format, image.color_mode = "PNG", "RGBA"
         # Adaptive sampling depends on the clock.
         cycles.device, cycles.samples, cycles.use_adaptive_sampling, cycles.use_denoising = "CPU", 32, False, False
