@@ -105,7 +105,7 @@ class _Gatherer:
 
 def measured_scenes(scenes: Iterable[Any]) -> Measured:
     """Measure scenes, those of all files that one became."""
-    from meshferry.io_formats.passes import flatten
+    from meshferry.io_formats.geometry import hierarchy
     from meshferry.io_formats.passes.clips import with_frames
     from meshferry.io_formats.passes.lods import separate
 
@@ -113,7 +113,7 @@ def measured_scenes(scenes: Iterable[Any]) -> Measured:
     for whole in map(with_frames, scenes):
         found.levels = max(found.levels, len(_levels_in_names(whole)) - 1)
         scene = separate(whole) if _levels_in_names(whole) else whole
-        worlds = flatten._worlds(scene.nodes)
+        worlds = hierarchy.placed_matrices(scene.nodes)
         moving = {track.target for clip in scene.clips for track in clip.vertices}
         for number, node in enumerate(scene.nodes):
             if node.lod > 0 or node.role.value != "render":
