@@ -19,7 +19,7 @@ import numpy.typing as npt
 from .glb_materials import GltfMaterial
 from .messages import Message, Report
 from .placement import Placement
-from .shading import Channel, Factor, ImageMap, Opacity, Shading, Texture, Tint
+from .shading import Channel, Factor, ImageMap, Mapping, Opacity, Shading, Texture, Tint
 
 FloatArray = npt.NDArray[np.float32]
 IntArray = npt.NDArray[np.int32]
@@ -284,6 +284,8 @@ class Material:
     is_transparent: bool = False
     """Whether a texture or nodes make parts of its faces transparent; ``color`` has a constant alpha."""
     texture: Texture | None = None
+    mapping: Mapping | None = None
+    """Position of the texture on the surface, if known."""
     gltf: GltfMaterial | None = None
     """The material as glTF describes it, if the export writes it to a separate file."""
     shading: Shading | None = None

@@ -50,11 +50,11 @@ def stored(name: str) -> Any:
 
 
 def read(material: Any, *uvs: str) -> tuple[Shading, Report]:
-    from meshferry.blender_data.exporting.reading.image_maps import ImageReader
+    from meshferry.blender_data.exporting.reading.image_maps import ImageReader, SurfaceLayers
     from meshferry.blender_data.exporting.reading.shading_reading import read_shading
 
     report = Report()
-    return read_shading(material, ImageReader(report), uvs, report), report
+    return read_shading(material, ImageReader(report), SurfaceLayers(uvs), report), report
 
 
 def shadings(number: int) -> Iterator[Shading]:
@@ -327,7 +327,9 @@ def test_everything_without_a_counterpart_is_named_once() -> None:
     assert {message.code: str(message) for message in report.messages} == {
         "material-nodes-left-out": "Material 'Made': files hold images and values, not the nodes Color Ramp; "
         "bake them to images",
-        "material-settings-left-out": "Material 'Made': not part of the exported material: coat, rotation of images",
+        "material-mappings-left-out": "Material 'Made': not part of the exported material: rotation of images; bake "
+        "the material to images",
+        "material-settings-left-out": "Material 'Made': not part of the exported material: coat",
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import bpy
@@ -26,6 +26,7 @@ from ..reading.material_reading import materials_by_name, read_materials
 from ..reading.mesh_reading import transformed
 from ..reading.rest_meshes import RestMeshes
 from ..real_instances import common_armature, parts_shown, real_instances, report_parts
+from . import material_losses
 from .generated_parts import PartGenerator
 from .gltf_export import gltf_materials
 from .model_meshes import LodModelMeshes, ObjectSpaces, exact_product, lod_model_skeleton, matrix_of
@@ -174,11 +175,25 @@ class LodModelExport(SceneExport):
             slots = [slot.material for obj in (*parts, *copies) for slot in obj.material_slots]
             materials = materials_by_name(wanted, slots)
             self.scene.materials = read_materials(materials, self.report)
+            if self.capabilities.gltf_materials:
+                self._read_shadings(materials, (*parts, *copies))
         if self.capabilities.gltf_materials and self.options.use_pbr_materials:
             made = gltf_materials(self.context, materials, self.report)
             for material in self.scene.materials:
                 material.gltf = made.get(material.name)
         return self.scene
+
+    def _read_shadings(self, materials: Mapping[str, bpy.types.Material], objects: Sequence[bpy.types.Object]) -> None:
+        """Report what an upload set cannot hold of the materials, and add the mappings of their pictures."""
+        meshes = [node.mesh for node in self.scene.nodes if node.mesh is not None]
+        for plain in self.scene.materials:
+            material = materials[plain.name]
+            layers = material_losses.layers_of(material, plain.name, meshes, objects)
+            use_gltf = self.options.use_pbr_materials
+            shading, left_out = material_losses.losses_of(material, plain, layers, use_gltf=use_gltf)
+            left_out.report(material.name, self.report)
+            image = material_losses.diffuse_of(shading).image
+            plain.mapping = image.mapping if image is not None and plain.texture is not None else None
 
     def _read_models(self, found: list[ModelObjects]) -> Steps[list[ModelNodes]]:
         """Read all models whose finest object has a visible mesh."""

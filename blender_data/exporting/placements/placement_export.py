@@ -156,7 +156,7 @@ class PlacementExport(SceneExport):
 
     def _read_materials(self, models: PlacedModels) -> None:
         used = {name: models.materials.by_name[name] for name in models.used_materials}
-        self.scene.materials = read_shadings(used, models.uv_names(), self.report)
+        self.scene.materials = read_shadings(used, models.layers(), self.report)
         report_changed_materials(used.values(), self.report)
 
     # -- messages ------------------------------------------------------------------------------

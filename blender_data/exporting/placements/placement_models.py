@@ -19,6 +19,7 @@ from ...rigging.armature_reading import ReadSkeleton, read_skeleton
 from ..node_plan import is_own_mesh
 from ..object_selection import is_of_body
 from ..reading import material_reading
+from ..reading.image_maps import SurfaceLayers
 from ..reading.mesh_reading import transformed
 from ..reading.rest_meshes import RestMeshes
 from .object_transforms import ObjectPlaces
@@ -159,12 +160,15 @@ class PlacedModels:
     def _slot_names(self, obj: bpy.types.Object) -> list[str]:
         return material_reading.material_names(material_reading.materials_of(obj, obj.data), self.materials.name)
 
-    def uv_names(self) -> dict[str, list[str]]:
-        """Return the names of the UV maps of the first mesh with each material, by the name of the material."""
-        found: dict[str, list[str]] = {}
+    def layers(self) -> dict[str, SurfaceLayers]:
+        """Return the layers of the first mesh with each material, by the name of the material."""
+        found: dict[str, SurfaceLayers] = {}
         for model in self._models:
+            maps = getattr(model.sources[0].data, "uv_layers", ()) if model.sources else ()
+            shown = next((layer.name for layer in maps if layer.active_render), "")
+            layers = SurfaceLayers(tuple(layer.name for layer in model.mesh.uvs), shown)
             for name in model.mesh.materials:
-                found.setdefault(name, [layer.name for layer in model.mesh.uvs])
+                found.setdefault(name, layers)
         return found
 
     def _used(self, number: int, obj: bpy.types.Object, materials: list[str]) -> ModelUse:

@@ -22,7 +22,7 @@ from .shader_nodes import Socket, output_of, sources
 
 _WHITE = (1.0, 1.0, 1.0, 1.0)
 
-_COLOR_INPUTS = {"BSDF_PRINCIPLED": "Base Color", "BSDF_DIFFUSE": "Color", "EMISSION": "Color"}
+COLOR_INPUTS = {"BSDF_PRINCIPLED": "Base Color", "BSDF_DIFFUSE": "Color", "EMISSION": "Color"}
 """Shader types that are read, in order of preference, and their colour inputs."""
 
 _OCCLUSION_GROUP = "glTF Material Output"
@@ -46,7 +46,7 @@ def read_material(material: bpy.types.Material, report: Report) -> Material:
     if shader is None:
         return Material(name, tuple(material.diffuse_color))
     made = Material(name, _plain_color(shader), emission_of(shader), is_transparent=_is_transparent(shader))
-    source = shader.inputs[_COLOR_INPUTS[shader.type]]
+    source = shader.inputs[COLOR_INPUTS[shader.type]]
     if source.is_linked:
         image = next((image for image in images_of(source) if image is not None), None)
         fixed = fixed_color_of(source)
@@ -93,7 +93,7 @@ def shader_of(tree: bpy.types.NodeTree) -> bpy.types.Node | None:
     output = output_of(tree)
     reached = list(upstream(output.inputs["Surface"])) if output is not None else []
     for nodes in (reached, list(tree.nodes)):
-        for kind in _COLOR_INPUTS:
+        for kind in COLOR_INPUTS:
             for node in nodes:
                 if node.type == kind:
                     return node
@@ -126,7 +126,7 @@ def occlusion_inputs(tree: bpy.types.NodeTree) -> list[bpy.types.NodeSocket]:
 
 
 def _plain_color(shader: bpy.types.Node) -> tuple[float, float, float, float]:
-    color = tuple(shader.inputs[_COLOR_INPUTS[shader.type]].default_value)
+    color = tuple(shader.inputs[COLOR_INPUTS[shader.type]].default_value)
     alpha = shader.inputs.get("Alpha")
     opacity = float(alpha.default_value) if alpha is not None and not alpha.is_linked else 1.0
     return (color[0], color[1], color[2], opacity)

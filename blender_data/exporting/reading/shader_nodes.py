@@ -18,6 +18,9 @@ class LeftOut:
     nodes: dict[str, None] = field(default_factory=dict)
     """Labels of the types of nodes."""
     settings: list[str] = field(default_factory=list)
+    """Settings that no picture can hold, such as coat."""
+    mappings: list[str] = field(default_factory=list)
+    """Products and projections of images, and other settings that pictures of the whole material can hold."""
     color_spaces: list[str] = field(default_factory=list)
     """Names of images that Blender treats as colours while the target program treats them as data, or the reverse."""
 
@@ -31,6 +34,9 @@ class LeftOut:
         if self.nodes:
             text = "files hold images and values, not the nodes {}; bake them to images"
             about.loss("material-nodes-left-out", text, joined(self.nodes))
+        if self.mappings:
+            text = "not part of the exported material: {}; bake the material to images"
+            about.loss("material-mappings-left-out", text, joined(dict.fromkeys(self.mappings)))
         if self.settings:
             about.loss(
                 "material-settings-left-out",

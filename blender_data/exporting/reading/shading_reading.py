@@ -6,7 +6,7 @@ other nodes are reported, once for each material.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from ....io_formats.core.messages import Report, Text
 from ....io_formats.core.scene import Material
 from ....io_formats.core.shading import Channel, Factor, ImageMap, NormalMap, Opacity, Shading, Tint
 from ... import compat
-from .image_maps import ImageMaps, ImageReader
+from .image_maps import ImageMaps, ImageReader, SurfaceLayers
 from .material_reading import occlusion_inputs
 from .shader_nodes import LeftOut, Socket, output_of, source
 from .socket_values import Product, SocketValues
@@ -159,7 +159,7 @@ _SHADERS = ("BSDF_PRINCIPLED", "BSDF_DIFFUSE", "EMISSION")
 
 
 def read_shadings(
-    materials: Mapping[str, bpy.types.Material], uvs: Mapping[str, Sequence[str]], report: Report
+    materials: Mapping[str, bpy.types.Material], layers: Mapping[str, SurfaceLayers], report: Report
 ) -> list[Material]:
     """Return materials with their shading.
 
@@ -169,8 +169,8 @@ def read_shadings(
     ----------
     materials:
         Materials by their names in the file.
-    uvs:
-        Names of the UV maps of a mesh with the material, by the name of the material.
+    layers:
+        Layers of a mesh with the material, by the name of the material.
     report:
         Receives messages about settings that cannot be exported.
     """
@@ -181,13 +181,20 @@ def read_shadings(
             stored = {one.name: one.value for one in material.meshferry.file_properties}
             made.append(Material(name, identity=material.meshferry.identity, properties=stored))
         else:
-            shading = read_shading(material, images, uvs.get(name, ()), report)
+            shading = read_shading(material, images, layers.get(name, SurfaceLayers()), report)
             made.append(Material(name, _display_color(material), shading=shading))
     return made
 
 
-def read_shading(material: bpy.types.Material, images: ImageReader, uvs: Sequence[str], report: Report) -> Shading:
-    """Return the shading of a material.
+def read_shading(material: bpy.types.Material, images: ImageReader, layers: SurfaceLayers, report: Report) -> Shading:
+    """Return the shading of a material; report what it cannot hold."""
+    shading, left_out = shading_of(material, images, layers)
+    left_out.report(material.name, report)
+    return shading
+
+
+def shading_of(material: bpy.types.Material, images: ImageReader, layers: SurfaceLayers) -> tuple[Shading, LeftOut]:
+    """Return the shading of a material, and what it cannot hold.
 
     For a material without nodes or without a known shader, it is taken from the viewport display.
     """
@@ -195,10 +202,9 @@ def read_shading(material: bpy.types.Material, images: ImageReader, uvs: Sequenc
     tree = compat.node_tree(material)
     shading = _viewport_shading(material)
     if tree is not None:
-        reader = _MaterialReader(material, SocketValues(ImageMaps(images, uvs, left_out), left_out))
+        reader = _MaterialReader(material, SocketValues(ImageMaps(images, layers, left_out), left_out))
         shading = reader.shading(tree) or shading
-    left_out.report(material.name, report)
-    return shading
+    return shading, left_out
 
 
 def _viewport_shading(material: bpy.types.Material) -> Shading:
@@ -295,8 +301,7 @@ class _MaterialReader:
             if socket is not None and (socket.is_linked or socket.default_value != 0.0):
                 self.left_out.settings.append(word)
         base = self._base_color(shader.input("Base Color"))
-        emitted = values.color(shader.input("Emission Color"))
-        strength = values.fixed(shader.input("Emission Strength"), 1.0, "Emission Strength")
+        emitted, strength = self._emitted(shader)
         tint = values.color(shader.input("Specular Tint")) if "Specular Tint" in inputs else Product()
         specular = values.factor(shader.input("Specular IOR Level"))
         return Shading(
@@ -307,13 +312,26 @@ class _MaterialReader:
             tint.tint,
             NormalReader(values).read(shader.input("Normal")),
             base.occlusion,
-            emission=emitted.tint if strength > 0.0 and max(emitted.value) > 0.0 else None,
-            emission_strength=strength if max(emitted.value) > 0.0 else 0.0,
+            emission=emitted.tint if strength > 0.0 else None,
+            emission_strength=strength,
         )
+
+    def _emitted(self, shader: Socket) -> tuple[Product, float]:
+        """Return colour and strength of the emission. Nodes at one of them do not count if the other one is 0."""
+        if self.values.constant(shader.input("Emission Strength")) == 0.0:
+            return Product(), 0.0
+        emitted = self.values.color(shader.input("Emission Color"))
+        if not max(emitted.value) > 0.0:
+            return emitted, 0.0
+        return emitted, self.values.fixed(shader.input("Emission Strength"), 1.0, "Emission Strength")
 
     def _reflectance(self, shader: Socket) -> float:
         """Return the reflectance at the index of refraction, relative to the 4 % of index 1.5."""
-        ior = self.values.fixed(shader.input("IOR"), 1.5, "IOR")
+        left_out = LeftOut()
+        factor = SocketValues(self.values.maps, left_out).factor(shader.input("IOR"))
+        ior = factor.value if factor.image is None else 1.5
+        if factor.image is not None or left_out.nodes:
+            self.left_out.settings.append(Text("IOR of nodes"))
         return 1.0 if abs(ior - 1.5) < 1e-6 else ((ior - 1.0) / (ior + 1.0)) ** 2 / 0.04
 
     def _base_color(self, entry: Socket) -> Product:
