@@ -186,6 +186,23 @@ class ExportOptions(Options):
         section="File",
         needs=lambda can: can.gltf_materials,
     )
+    use_baked_materials: bool = option(
+        "Bake Materials",
+        "Render the nodes of materials to pictures if files cannot hold them, such as procedural textures, mixed "
+        "images and bump. Other materials are written as they are",
+        default=True,
+        section="Materials",
+        needs=lambda can: can.bakes_materials,
+    )
+    bake_size: str = option(
+        "Size",
+        "Width and height of baked pictures. Nodes that only change images keep the size of these up to it",
+        default="1024",
+        section="Materials",
+        choices=tuple(Choice(str(1 << power), str(1 << power), "") for power in range(6, 12)),
+        shown_when=lambda values: bool(values.get("use_baked_materials")),
+        needs=lambda can: can.bakes_materials,
+    )
     use_deform_bones_only: bool = option(
         "Deform Bones Only",
         "Leave out bones whose Deform is off, unless a bone below them in the hierarchy deforms",
@@ -288,5 +305,7 @@ class ExportRequest:
     """Name of the scene, and of its root if the source is not a collection."""
     capabilities: Capabilities
     """Capabilities of the target format. Data that the format cannot store is reported, and not read."""
+    baking: str = "BAKE"
+    """``BAKE``, ``STATE`` to report what an export would bake, or ``REFUSE`` to raise an error instead of baking."""
     file_clips: FileClips | None = None
     """If set, animations of other files are left out; animations made in Blender are kept."""

@@ -36,6 +36,7 @@ class SceneExport:
         self.source = request.source
         self.options = request.options
         self.file_clips = request.file_clips
+        self.baking = request.baking
         self.capabilities = request.capabilities
         self.scene = Scene(request.name, tolerance=request.options.tolerance)
         if self.source.collection is not None:
@@ -58,6 +59,11 @@ class SceneExport:
         """Raise an error if there are no nodes; its text gives the warnings as the reason."""
         if not len(nodes):
             raise ExportError("There is no mesh to export{}", because(self.scene.warnings))
+
+    @property
+    def bakes(self) -> bool:
+        """Whether the materials that need it are baked."""
+        return self.capabilities.bakes_materials and self.options.use_baked_materials
 
     def steps(self) -> Steps[Scene]:
         """Read the scene in steps; its ``warnings`` are for the user.

@@ -213,7 +213,7 @@ def gltf_materials(
         return {}
     made = dict(zip(wanted, exported, strict=True))
     for name, gltf in made.items():
-        _report_left_out(wanted[name], gltf, report)
+        _report_left_out(name, wanted[name], gltf, report)
         gltf.name = gltf.values["name"] = name
         _pack(gltf)
     return made
@@ -304,9 +304,9 @@ def _without_marks(materials: Sequence[bpy.types.Material]) -> Iterator[None]:
             node.pop("used", None)
 
 
-def _report_left_out(material: bpy.types.Material, gltf: GltfMaterial, report: Report) -> None:
+def _report_left_out(name: str, material: bpy.types.Material, gltf: GltfMaterial, report: Report) -> None:
     """Report settings of a material that its glTF file cannot store."""
-    about = report.about(Named("material", material.name))
+    about = report.about(Named("material", name))
     reached = _reached(material)
     images = {node.image: None for node in reached if node.type == "TEX_IMAGE" and node.image is not None}
     for image in images:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import bpy
 import numpy as np
 
-from ....io_formats.core.messages import listed
+from ....io_formats.core.messages import Report, listed
 from ....io_formats.core.placement import (
     Camera,
     Content,
@@ -24,13 +24,15 @@ from ....io_formats.core.scene import Scene
 from ... import names, scene_state
 from ...armature_modifiers import MESHABLE
 from ...export_options import ExportRequest
-from ...steps import Step, Steps
+from ...steps import Step, Steps, scaled
 from .. import node_plan
+from ..baking.material_bakes import Bakery, BakeTask, is_mended, planned
 from ..model_exporter import SceneExport
 from ..object_selection import is_hidden_node, is_of_body, parents_first, select
 from ..reading.mesh_reading import shows_surface
 from ..reading.rest_meshes import RestMeshes
-from ..reading.shading_reading import read_shadings
+from ..reading.image_maps import ImageReader, SurfaceLayers
+from ..reading.shading_reading import read_shadings, shading_of
 from .object_transforms import ObjectPlaces
 from .placement_models import Instance, PlacedModels, instances_of
 from .placement_objects import report_changed_materials
@@ -80,6 +82,9 @@ class PlacementExport(SceneExport):
         collection = self.source.collection
         self.parts = [_Part(collection.name if collection is not None else request.name, objects)]
         self._part_of: dict[bpy.types.Collection, int] = {}
+        self.bakery = Bakery(self.context, int(self.options.bake_size), self.report)
+        self._baked: dict[str, bpy.types.Material] = {}
+        """The plain materials that stand for baked ones, by their names in the file."""
         self.hidden = {obj for obj in objects if not obj.visible_get(view_layer=self.context.view_layer)}
 
     def steps(self) -> Steps[Scene]:
@@ -96,7 +101,7 @@ class PlacementExport(SceneExport):
         else:
             self.leave_out_instances(self.parts[0].objects)
         objects = self.chosen = list(dict.fromkeys(obj for part in self.parts for obj in part.objects))
-        with scene_state.evaluated(self.context, objects):
+        with self.bakery, scene_state.evaluated(self.context, objects):
             yield from self._read(objects)
         self._report_left_out(objects)
         return self.scene
@@ -132,10 +137,12 @@ class PlacementExport(SceneExport):
             for number, part in enumerate(self.parts):
                 builder = _PartBuilder(self, part, places, models)
                 for done, obj in enumerate(builder.with_nodes()):
-                    yield Step("Reading meshes", (number + done / len(part.objects)) / len(self.parts))
+                    yield Step("Reading meshes", 0.5 * (number + done / len(part.objects)) / len(self.parts))
                     builder.add(obj)
                 builder.add_instances(instances)
                 builder.hide()
+            if self.bakes:
+                yield from scaled(self._bake(models), 0.5, 1.0)
         parts = [PlacementPart(part.name, part.nodes) for part in self.parts]
         self.scene.placement = Placement(parts, models.models())
         self._read_materials(models)
@@ -154,9 +161,38 @@ class PlacementExport(SceneExport):
         collection = _instanced(obj)
         return PartUse(self._part_of[collection]) if collection in self._part_of else None
 
+    def _bake(self, models: PlacedModels) -> Steps[None]:
+        """Bake the materials that need it; models and nodes get the names of further sets of pictures."""
+        layers, surfaces = models.layers(), models.surfaces()
+        tasks: list[BakeTask] = []
+        for name in models.used_materials:
+            material = models.materials.by_name[name]
+            if material.meshferry.identity or name not in surfaces:
+                continue
+            known = layers.get(name, SurfaceLayers())
+            shading, left_out = shading_of(material, ImageReader(Report()), known)
+            if is_mended(left_out):
+                tasks.append(BakeTask(name, material, shading, list(surfaces[name].values())))
+        tasks = planned(tasks, self.report)
+        taken = set(models.materials.by_name)
+        renamed: dict[int, dict[str, str]] = {}
+        for task, made in zip(tasks, (yield from self.bakery.bake(tasks, taken, self.baking)), strict=True):
+            self._baked.update(made)
+            for number, (name, _material) in zip(surfaces[task.name], made, strict=False):
+                renamed.setdefault(number, {})[task.name] = name
+        for number, changed in renamed.items():
+            models.rename(number, changed)
+        for node in (node for part in self.parts for node in part.nodes):
+            if isinstance(node.content, ModelUse) and node.content.model in renamed:
+                changed = renamed[node.content.model]
+                slots = (replace(slot, material=changed.get(slot.material or "")) if slot.material in changed else slot
+                         for slot in node.content.slots)
+                node.content = replace(node.content, slots=tuple(slots))
+
     def _read_materials(self, models: PlacedModels) -> None:
         used = {name: models.materials.by_name[name] for name in models.used_materials}
-        self.scene.materials = read_shadings(used, models.layers(), self.report)
+        shown = {**used, **self._baked}
+        self.scene.materials = read_shadings(shown, models.layers(), self.report, self.bakery.textures)
         report_changed_materials(used.values(), self.report)
 
     # -- messages ------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from ... import file_records, names
 from ...armature_modifiers import MESHABLE, armature_of
 from ...export_options import ExportOptions
 from ...rigging.armature_reading import ReadSkeleton, read_skeleton
+from ..baking.material_bakes import BakeSurface
 from ..node_plan import is_own_mesh
 from ..object_selection import is_of_body
 from ..reading import material_reading
@@ -62,6 +63,8 @@ class _Model:
     skeleton: ReadSkeleton | None
     sources: list[bpy.types.Object]
     """The objects that show the model."""
+    is_generated: bool = False
+    """Whether its mesh is that of an instance, not of an object."""
 
 
 class PlacedModels:
@@ -124,6 +127,7 @@ class PlacedModels:
                 return None
             mesh.surfaces = [Surface(name or names.name_in_file(owner)) for name in mesh.materials]
             self._plain[key] = self._add((owner.data,), mesh, None)
+            self._models[self._plain[key]].is_generated = True
         number = self._plain[key]
         return self._used(number, owner, self._models[number].mesh.materials)
 
@@ -159,6 +163,32 @@ class PlacedModels:
 
     def _slot_names(self, obj: bpy.types.Object) -> list[str]:
         return material_reading.material_names(material_reading.materials_of(obj, obj.data), self.materials.name)
+
+    def surfaces(self) -> dict[str, dict[int, BakeSurface]]:
+        """Return a surface for each model on which each material is shown, by its name and the index of the model."""
+        found: dict[str, dict[int, BakeSurface]] = {}
+        for number, model in enumerate(self._models):
+            for obj in model.sources:
+                slots = model.mesh.materials if model.is_generated else self._slots(obj)
+                objects = [] if model.is_generated else [(obj, not self.meshes.is_plain(obj))]
+                maps = getattr(obj.data, "uv_layers", ())
+                shown = next((layer.name for layer in maps if layer.active_render), "")
+                is_shown = not model.mesh.uvs or shown in ("", model.mesh.uvs[0].name)
+                surface = BakeSurface(model.mesh, slots, objects, names.name_in_file(obj), is_shown)
+                for slot in np.unique(model.mesh.material_index).tolist():
+                    if slot < len(slots) and slots[slot]:
+                        found.setdefault(slots[slot], {}).setdefault(number, surface)
+        return found
+
+    def _slots(self, obj: bpy.types.Object) -> list[str]:
+        """Return the names of the materials of an evaluated object."""
+        seen = obj if self.meshes.is_plain(obj) else obj.evaluated_get(self.meshes.reader.depsgraph)
+        return material_reading.material_names(material_reading.materials_of(seen, seen.data), self.materials.name)
+
+    def rename(self, number: int, renamed: Mapping[str, str]) -> None:
+        """Rename materials of a model."""
+        mesh = self._models[number].mesh
+        self._models[number].mesh = replace(mesh, materials=[renamed.get(name, name) for name in mesh.materials])
 
     def layers(self) -> dict[str, SurfaceLayers]:
         """Return the layers of the first mesh with each material, by the name of the material."""

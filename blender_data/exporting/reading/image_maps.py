@@ -31,11 +31,13 @@ class ImageReader:
     ----------
     report:
         Receives a message for each image that cannot be read.
+    known:
+        Textures of images that are not read.
     """
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: Report, known: dict[bpy.types.Image, Texture] | None = None) -> None:
         self._report = report
-        self._known: dict[bpy.types.Image, Texture | None] = {}
+        self._known: dict[bpy.types.Image, Texture | None] = {**(known or {})}
 
     def texture(self, image: bpy.types.Image) -> Texture | None:
         """Return the texture of an image, or None if it is missing or cannot be read."""

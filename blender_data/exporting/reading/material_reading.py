@@ -25,7 +25,7 @@ _WHITE = (1.0, 1.0, 1.0, 1.0)
 COLOR_INPUTS = {"BSDF_PRINCIPLED": "Base Color", "BSDF_DIFFUSE": "Color", "EMISSION": "Color"}
 """Shader types that are read, in order of preference, and their colour inputs."""
 
-_OCCLUSION_GROUP = "glTF Material Output"
+OCCLUSION_GROUP = "glTF Material Output"
 """Name of the node group with the input *Occlusion*, by which Blender's exporter recognises it."""
 
 MOST_PIXELS = 1 << 26
@@ -121,7 +121,7 @@ def fixed_color_of(socket: bpy.types.NodeSocket) -> tuple[float, ...] | None:
 def occlusion_inputs(tree: bpy.types.NodeTree) -> list[bpy.types.NodeSocket]:
     """Return the input *Occlusion* of the group node that Blender's glTF exporter reads, if there is one."""
     groups = [node for node in tree.nodes if node.type == "GROUP" and node.node_tree is not None]
-    found = [node.inputs.get("Occlusion") for node in groups if node.node_tree.name.startswith(_OCCLUSION_GROUP)]
+    found = [node.inputs.get("Occlusion") for node in groups if node.node_tree.name.startswith(OCCLUSION_GROUP)]
     return [socket for socket in found if socket is not None]
 
 

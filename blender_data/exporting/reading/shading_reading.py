@@ -14,7 +14,7 @@ import bpy
 
 from ....io_formats.core.messages import Report, Text
 from ....io_formats.core.scene import Material
-from ....io_formats.core.shading import Channel, Factor, ImageMap, NormalMap, Opacity, Shading, Tint
+from ....io_formats.core.shading import Channel, Factor, ImageMap, NormalMap, Opacity, Shading, Texture, Tint
 from ... import compat
 from .image_maps import ImageMaps, ImageReader, SurfaceLayers
 from .material_reading import occlusion_inputs
@@ -159,7 +159,10 @@ _SHADERS = ("BSDF_PRINCIPLED", "BSDF_DIFFUSE", "EMISSION")
 
 
 def read_shadings(
-    materials: Mapping[str, bpy.types.Material], layers: Mapping[str, SurfaceLayers], report: Report
+    materials: Mapping[str, bpy.types.Material],
+    layers: Mapping[str, SurfaceLayers],
+    report: Report,
+    textures: dict[bpy.types.Image, Texture] | None = None,
 ) -> list[Material]:
     """Return materials with their shading.
 
@@ -173,8 +176,10 @@ def read_shadings(
         Layers of a mesh with the material, by the name of the material.
     report:
         Receives messages about settings that cannot be exported.
+    textures:
+        Known textures of temporary images.
     """
-    images = ImageReader(report)
+    images = ImageReader(report, textures)
     made = []
     for name, material in materials.items():
         if material.meshferry.identity:
