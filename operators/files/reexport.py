@@ -244,9 +244,9 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
 
 
 def encode_again(
-    context: bpy.types.Context, found: FoundFile, *, use_other_animations: bool = False
+    context: bpy.types.Context, found: FoundFile, *, use_other_animations: bool = False, baking: str = "BAKE"
 ) -> Steps[EncodedAgain]:
-    """Encode the objects of a file as on its last export, for its path.
+    """Encode the objects of a file as on its last export, for its path; ``baking`` is that of the request.
 
     Raises
     ------
@@ -261,7 +261,7 @@ def encode_again(
     left_out = [] if use_other_animations else others
     own = file_clips_of(context, record, source) if left_out else None
     name = source.collection.name if source.collection is not None else scene_name(path)
-    files = yield from scaled(file_steps(context, source, name, target, values, own), 0.1, 0.8)
+    files = yield from scaled(file_steps(context, source, name, target, values, own, baking), 0.1, 0.8)
     if len(files.parts) != 1:
         raise ExportError("{} files would be written; choose File > Export", len(files.parts))
     encoded = yield from scaled(encode_steps(files.parts[0], path, target, values, given=record.given), 0.8, 1.0)

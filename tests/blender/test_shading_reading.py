@@ -326,7 +326,7 @@ def test_everything_without_a_counterpart_is_named_once() -> None:
     assert found.roughness.image is not None and found.roughness.image.mapping.scale == (2.0, 3.0)
     assert {message.code: str(message) for message in report.messages} == {
         "material-nodes-left-out": "Material 'Made': files hold images and values, not the nodes Color Ramp; "
-        "bake them to images",
+        "bake the material to images",
         "material-mappings-left-out": "Material 'Made': not part of the exported material: rotation of images; bake "
         "the material to images",
         "material-settings-left-out": "Material 'Made': not part of the exported material: coat",

@@ -182,6 +182,8 @@ class Bakery:
         self._size = size
         self._report = report
         self._plain: list[PlainMaterial] = []
+        self.stated: list[str] = []
+        """Names of the materials that the request does not bake, but an export does."""
         self.textures: dict[bpy.types.Image, Texture] = {}
         """The textures of the pictures, which stay valid after the export."""
 
@@ -210,6 +212,7 @@ class Bakery:
             if baking == "REFUSE":
                 raise ExportError("its materials need to be baked ({}); choose Re-export", text)
             self._report.note("materials-to-bake", "An export bakes {}", text)
+            self.stated = [task.name for task in tasks]
             return [[] for _task in tasks]
         done: list[list[tuple[str, bpy.types.Material]]] = []
         total = sum(task.sets() * len(task.maps) for task in tasks)

@@ -183,7 +183,9 @@ class LodModelExport(SceneExport):
             slots = [slot.material for obj in (*parts, *copies) for slot in obj.material_slots]
             materials = {**materials_by_name(wanted, slots), **self.baked}
             materials = {name: materials[name] for name in dict.fromkeys(wanted) if name in materials}
-            self.scene.materials = read_materials(materials, self.report)
+            stated = {name: materials[name] for name in self.bakery.stated}
+            others = {name: material for name, material in materials.items() if name not in stated}
+            self.scene.materials = [*read_materials(others, self.report), *read_materials(stated, Report())]
             if self.capabilities.gltf_materials:
                 self._read_shadings(materials, (*parts, *copies))
             if self.capabilities.gltf_materials and self.options.use_pbr_materials:
@@ -200,7 +202,10 @@ class LodModelExport(SceneExport):
             layers = material_losses.layers_of(material, plain.name, meshes, objects)
             use_gltf = self.options.use_pbr_materials
             shading, left_out = material_losses.losses_of(material, plain, layers, use_gltf=use_gltf)
-            left_out.report(plain.name if plain.name in self.baked else material.name, self.report)
+            if plain.name in self.bakery.stated:
+                left_out = replace(left_out, nodes={}, mappings=[])
+            name = plain.name if plain.name in self.baked else material.name
+            left_out.report(name, self.report, is_off=not self.bakes)
             image = material_losses.diffuse_of(shading).image
             plain.mapping = image.mapping if image is not None and plain.texture is not None else None
 

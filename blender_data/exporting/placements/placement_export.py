@@ -192,7 +192,11 @@ class PlacementExport(SceneExport):
     def _read_materials(self, models: PlacedModels) -> None:
         used = {name: models.materials.by_name[name] for name in models.used_materials}
         shown = {**used, **self._baked}
-        self.scene.materials = read_shadings(shown, models.layers(), self.report, self.bakery.textures)
+        is_off = self.capabilities.bakes_materials and not self.bakes
+        textures = self.bakery.textures
+        stated = {name: shown.pop(name) for name in self.bakery.stated}
+        self.scene.materials = read_shadings(shown, models.layers(), self.report, textures, is_off=is_off)
+        self.scene.materials += read_shadings(stated, models.layers(), Report())
         report_changed_materials(used.values(), self.report)
 
     # -- messages ------------------------------------------------------------------------------

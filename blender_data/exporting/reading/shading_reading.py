@@ -163,6 +163,8 @@ def read_shadings(
     layers: Mapping[str, SurfaceLayers],
     report: Report,
     textures: dict[bpy.types.Image, Texture] | None = None,
+    *,
+    is_off: bool = False,
 ) -> list[Material]:
     """Return materials with their shading.
 
@@ -178,6 +180,8 @@ def read_shadings(
         Receives messages about settings that cannot be exported.
     textures:
         Known textures of temporary images.
+    is_off:
+        Whether the user switched off baking.
     """
     images = ImageReader(report, textures)
     made = []
@@ -186,7 +190,8 @@ def read_shadings(
             stored = {one.name: one.value for one in material.meshferry.file_properties}
             made.append(Material(name, identity=material.meshferry.identity, properties=stored))
         else:
-            shading = read_shading(material, images, layers.get(name, SurfaceLayers()), report)
+            shading, left_out = shading_of(material, images, layers.get(name, SurfaceLayers()))
+            left_out.report(material.name, report, is_off=is_off)
             made.append(Material(name, _display_color(material), shading=shading))
     return made
 
