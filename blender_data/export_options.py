@@ -186,21 +186,22 @@ class ExportOptions(Options):
         section="File",
         needs=lambda can: can.gltf_materials,
     )
-    use_baked_materials: bool = option(
+    use_bake_materials: bool = option(
         "Bake Materials",
-        "Render the nodes of materials to pictures if files cannot hold them, such as procedural textures, mixed "
-        "images and bump. Other materials are written as they are",
+        "Render materials to pictures if files cannot hold their nodes, such as procedural textures, mixed images and "
+        "bump",
         default=True,
         section="Materials",
         needs=lambda can: can.bakes_materials,
     )
-    bake_size: str = option(
+    bake_size: int = option(
         "Size",
-        "Width and height of baked pictures. Nodes that only change images keep the size of these up to it",
-        default="1024",
+        "Width and height of baked pictures, a power of two. Pictures of images keep the size of these up to it",
+        default=1024,
+        minimum=64,
+        maximum=2048,
         section="Materials",
-        choices=tuple(Choice(str(1 << power), str(1 << power), "") for power in range(6, 12)),
-        shown_when=lambda values: bool(values.get("use_baked_materials")),
+        shown_when=lambda values: bool(values.get("use_bake_materials")),
         needs=lambda can: can.bakes_materials,
     )
     use_deform_bones_only: bool = option(

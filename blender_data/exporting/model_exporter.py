@@ -63,7 +63,7 @@ class SceneExport:
     @property
     def bakes(self) -> bool:
         """Whether the materials that need it are baked."""
-        return self.capabilities.bakes_materials and self.options.use_baked_materials
+        return self.capabilities.bakes_materials and self.options.use_bake_materials
 
     def steps(self) -> Steps[Scene]:
         """Read the scene in steps; its ``warnings`` are for the user.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +39,7 @@ def panel(clean_blender: Any) -> Panel:
 
 
 def exported(file_format: Any = UNIGINE_SCENE) -> Any:
-    return scene_of(file_format, use_baked_materials=True, bake_size=str(SIZE))
+    return scene_of(file_format, use_bake_materials=True, bake_size=SIZE + 1)
 
 
 def shading(file_format: Any = UNIGINE_SCENE) -> Any:
@@ -278,7 +280,8 @@ def test_everything_stays_after_success_esc_and_errors(panel: Panel, monkeypatch
     panel.object.select_set(True)
     bpy.context.view_layer.objects.active = panel.object
     before = state()
-    given = export_options.ExportOptions.of({"bake_size": str(SIZE)})
+    given = export_options.ExportOptions.of({"bake_size": SIZE})
+    original = cycles_bakes.BakeScene._bake
     for file_format in (SECOND_LIFE_UPLOAD, UNIGINE_SCENE):
         source = object_selection.Source("SCENE")
         request = export_options.ExportRequest(bpy.context, source, given, "set", file_format.capabilities)
@@ -287,18 +290,16 @@ def test_everything_stays_after_success_esc_and_errors(panel: Panel, monkeypatch
         assert state() == before
         for stop in range(5):
             steps = exporter.export_steps(request)
-            for _number, _step in zip(range(stop + 1), (step for step in steps if step.label == "Baking"), strict=False):
-                pass
+            next(itertools.islice((step for step in steps if step.label == "Baking"), stop, None))
             steps.close()
             assert state() == before, stop
             done: list[Map] = []
-            original = cycles_bakes.BakeScene._bake
 
-            def fail(self: Any, material: Any, kind: Map, mesh: Any, done: Any = done, stop: int = stop) -> None:
-                done.append(kind)
+            def fail(self: Any, *given: Any, done: Any = done, stop: int = stop) -> None:
+                done.append(given)
                 if len(done) > stop:
                     raise RuntimeError("no memory")
-                original(self, material, kind, mesh)
+                original(self, *given)
 
             with monkeypatch.context() as patch:
                 patch.setattr(cycles_bakes.BakeScene, "_bake", fail)
@@ -345,12 +346,10 @@ def test_tiled_uvs(panel: Panel) -> None:
     image = shading().base_color.image
     assert (image.texture.width, image.mapping.scale) == (4, (2.0, 3.0))
     want = srgb(1 - linear(np.arange(64).reshape(4, 4, 4) * 4 / 255))[..., :3]
-    assert np.abs(pixels(image)[..., :3] - want).max() < STEP
+    assert np.abs(pixels(image)[..., :3] - want).max() < 2 * STEP
 
 
 def test_checks_and_saves_bake_nothing(panel: Panel, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dataclasses import replace
-
     from meshferry.blender_data import export_options
     from meshferry.blender_data.exporting import exporter, object_selection
     from meshferry.io_formats.core.errors import ExportError

@@ -20,7 +20,7 @@ _NAME = "meshferry bake"
 _EMPTY = -1.0
 """Value of pixels before a bake; no bake gives it."""
 _RAY_SAMPLES = 64
-"""Samples of bakes that cast rays. All others have one, which lies in the middle of its pixel."""
+"""Samples of bakes that cast rays. All others have one, in the middle of its pixel."""
 
 
 @dataclass

@@ -36,7 +36,9 @@ class EmissionCopy:
     into the user's nodes.
     """
 
-    def __init__(self, material: bpy.types.Material, kind: Map, target: bpy.types.Image, *, mutes_mapping: bool) -> None:
+    def __init__(
+        self, material: bpy.types.Material, kind: Map, target: bpy.types.Image, *, mutes_mapping: bool
+    ) -> None:
         self.material = material.copy()
         self.blocks: list[Any] = [self.material]
         self._kind = kind
@@ -51,8 +53,8 @@ class EmissionCopy:
         for name in ("Displacement", "Volume"):
             for link in list(output.inputs[name].links):
                 tree.links.remove(link)
-        occlusion = next((socket for socket in occlusion_inputs(tree) if socket.is_linked), None)
-        self._change(tree, occlusion.links[0].from_socket if occlusion is not None else None)
+        links: list[Any] = [link for socket in occlusion_inputs(tree) for link in socket.links or ()]
+        self._change(tree, links[0].from_socket if links else None)
         node = tree.nodes.new("ShaderNodeTexImage")
         node.image = target
         for other in tree.nodes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import bpy
 import numpy as np
@@ -17,13 +16,12 @@ from ....io_formats.core.scene import Mesh
 from ....io_formats.core.shading import Shading, Texture
 from ... import compat
 from ...steps import Step, Steps
-from ..reading import material_reading
 from ..reading.shader_nodes import LeftOut
 from .baked_pictures import Maps, look_of
 from .cycles_bakes import BakeMesh, BakeScene, faces_of, square
 from .emission_copies import Map
 from .plain_materials import PlainMaterial
-from .surface_shaders import Dependence, SurfaceShaders
+from .surface_shaders import NOTHING_KNOWN, Dependence, SurfaceShaders
 
 _BORDER = 1e-4
 """Distance by which UVs may exceed a tile."""
@@ -72,7 +70,7 @@ class BakeTask:
     shading: Shading
     surfaces: list[BakeSurface]
     maps: list[Map] = field(default_factory=list)
-    dependence: Dependence = Dependence(is_flat=False, is_periodic=False)
+    dependence: Dependence = NOTHING_KNOWN
     is_flat: bool = False
 
     def sets(self) -> int:
@@ -174,12 +172,12 @@ class Bakery:
     Parameters
     ----------
     size:
-        Width and height of pictures on meshes, and the largest of all others.
+        Width and height of pictures on meshes, and the largest of all others; rounded down to a power of two.
     """
 
     def __init__(self, context: bpy.types.Context, size: int, report: Report) -> None:
         self._context = context
-        self._size = size
+        self._size = 1 << (size.bit_length() - 1)
         self._report = report
         self._plain: list[PlainMaterial] = []
         self.stated: list[str] = []
@@ -278,9 +276,7 @@ class Bakery:
             meshes.append(faces_of(seen, depsgraph, task.material, uv_map))
         return self._size, self._size
 
-    def _plain_of(
-        self, task: BakeTask, number: int, maps: Maps, taken: set[str]
-    ) -> tuple[str, bpy.types.Material]:
+    def _plain_of(self, task: BakeTask, number: int, maps: Maps, taken: set[str]) -> tuple[str, bpy.types.Material]:
         """Return the name and the plain material of a set of pictures."""
         shaders = SurfaceShaders(task.material.node_tree)
         baked = {key for kind in task.maps for key in _VALUES_OF.get(kind, ())}

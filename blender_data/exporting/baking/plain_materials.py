@@ -30,7 +30,7 @@ class PlainMaterial:
     def __init__(
         self, material: bpy.types.Material, name: str, look: Look, shading: Shading, *, uv_map: str, mapping: Any
     ) -> None:
-        self.material = material.copy()
+        self.material: bpy.types.Material = material.copy()
         self.blocks: list[Any] = [self.material]
         self.textures: dict[bpy.types.Image, Texture] = {}
         self.material.animation_data_clear()

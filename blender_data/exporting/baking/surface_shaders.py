@@ -58,6 +58,9 @@ class Dependence:
     """Size of the largest image; None if there are further textures."""
 
 
+NOTHING_KNOWN = Dependence(is_flat=False, is_periodic=False)
+
+
 class SurfaceShaders:
     """The shaders between a material and its output.
 
@@ -134,11 +137,12 @@ class SurfaceShaders:
         """
         reached = list(self.reached())
         if not all(_is_flat(one, uv_map, is_shown=is_shown) for one in reached):
-            return Dependence(is_flat=False, is_periodic=False)
+            return NOTHING_KNOWN
         images = [one.node for one in reached if one.node.type == "TEX_IMAGE"]
         is_plain = all(_is_plain_use(one) for one in reached) and all(one.extension == "REPEAT" for one in images)
         mappings = [_mapping_of(node) for node in images]
-        shared = mappings[0] if mappings and is_plain and len({_values(one) for one in mappings}) == 1 else None
+        found = {_values(one) for one in mappings}
+        shared = mappings[0] if is_plain and len(found) == 1 and None not in found else None
         is_periodic = is_plain and (shared is not None or not any(one is not None for one in mappings))
         size = max((tuple(node.image.size) for node in images), key=lambda pair: pair[0] * pair[1], default=(16, 16))
         has_textures = any(one.node.type.startswith("TEX_") and one.node.type != "TEX_IMAGE" for one in reached)
@@ -158,6 +162,8 @@ def _value(shader: Socket, given: Any) -> tuple[float, ...] | None:
 
 def _is_uv(found: Socket) -> bool:
     node = found.node
+    if found.is_value:
+        return False
     return node.type in {"UVMAP", "ATTRIBUTE"} or (node.type == "TEX_COORD" and found.socket.name == "UV")
 
 
@@ -187,12 +193,12 @@ def _mapping_of(image: Any) -> Any:
 
 
 def _values(mapping: Any) -> Any:
-    """Return the constants of a Mapping node on plain coordinates; None if it has none or is absent."""
+    """Return the constants of a Mapping node of coordinates; None if it is absent or has other inputs."""
     if mapping is None:
         return None
     inputs = [mapping.inputs[name] for name in ("Location", "Rotation", "Scale") if name in mapping.inputs]
-    if any(socket.is_linked for socket in inputs) or source(Socket(mapping.inputs["Vector"])).is_value:
-        return mapping.name
+    if any(socket.is_linked for socket in inputs) or not _is_uv(source(Socket(mapping.inputs["Vector"]))):
+        return None
     return (mapping.vector_type, *(tuple(socket.default_value) for socket in inputs))
 
 

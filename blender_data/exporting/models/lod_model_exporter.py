@@ -139,7 +139,7 @@ class LodModelExport(SceneExport):
         self.spaces = ObjectSpaces(self.meshes)
         self.objects = LodModelMeshes(self.spaces, self.options.tolerance)
         self.equal_meshes = EqualMeshes()
-        self.bakery = Bakery(self.context, int(self.options.bake_size), self.report)
+        self.bakery = Bakery(self.context, self.options.bake_size, self.report)
         self.baked: dict[str, bpy.types.Material] = {}
         """The plain materials that stand for baked ones, by their names in the file."""
 

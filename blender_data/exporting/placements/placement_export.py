@@ -29,9 +29,9 @@ from .. import node_plan
 from ..baking.material_bakes import Bakery, BakeTask, is_mended, planned
 from ..model_exporter import SceneExport
 from ..object_selection import is_hidden_node, is_of_body, parents_first, select
+from ..reading.image_maps import ImageReader, SurfaceLayers
 from ..reading.mesh_reading import shows_surface
 from ..reading.rest_meshes import RestMeshes
-from ..reading.image_maps import ImageReader, SurfaceLayers
 from ..reading.shading_reading import read_shadings, shading_of
 from .object_transforms import ObjectPlaces
 from .placement_models import Instance, PlacedModels, instances_of
@@ -82,7 +82,7 @@ class PlacementExport(SceneExport):
         collection = self.source.collection
         self.parts = [_Part(collection.name if collection is not None else request.name, objects)]
         self._part_of: dict[bpy.types.Collection, int] = {}
-        self.bakery = Bakery(self.context, int(self.options.bake_size), self.report)
+        self.bakery = Bakery(self.context, self.options.bake_size, self.report)
         self._baked: dict[str, bpy.types.Material] = {}
         """The plain materials that stand for baked ones, by their names in the file."""
         self.hidden = {obj for obj in objects if not obj.visible_get(view_layer=self.context.view_layer)}
@@ -185,8 +185,10 @@ class PlacementExport(SceneExport):
         for node in (node for part in self.parts for node in part.nodes):
             if isinstance(node.content, ModelUse) and node.content.model in renamed:
                 changed = renamed[node.content.model]
-                slots = (replace(slot, material=changed.get(slot.material or "")) if slot.material in changed else slot
-                         for slot in node.content.slots)
+                slots = (
+                    replace(slot, material=changed.get(slot.material or "")) if slot.material in changed else slot
+                    for slot in node.content.slots
+                )
                 node.content = replace(node.content, slots=tuple(slots))
 
     def _read_materials(self, models: PlacedModels) -> None:
