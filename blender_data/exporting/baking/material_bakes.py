@@ -15,7 +15,7 @@ from ....io_formats.core.messages import Named, Report, Text, counted, joined
 from ....io_formats.core.scene import Mesh
 from ....io_formats.core.shading import Shading, Texture
 from ... import compat
-from ...steps import Step, Steps
+from ...steps import Step, Steps, scaled
 from ..reading.shader_nodes import LeftOut
 from .baked_pictures import Maps, look_of
 from .cycles_bakes import BakeMesh, BakeScene, faces_of, square
@@ -95,7 +95,7 @@ def planned(tasks: Sequence[BakeTask], report: Report) -> list[BakeTask]:
     for task in tasks:
         about = report.about(Text("Material '{}'", Named("material", task.name)))
         shaders = SurfaceShaders(compat.node_tree(task.material))
-        if not shaders.shaders or shaders.others:
+        if not shaders.is_known():
             continue  # the report of what is left out names the shader
         if reason := _plan(task, shaders, about):
             about.loss("material-not-baked", "not baked: {}", reason)
@@ -128,11 +128,11 @@ def _plan(task: BakeTask, shaders: SurfaceShaders, report: Report) -> Text:
     if unsteady := shaders.view_dependent():
         text = "{} give other values in the picture: they depend on the view, on the name of the object or on EEVEE"
         report.change("material-bake-differs", text, joined(unsteady))
-    task.maps = list(_maps(shaders))
+    task.maps = list(maps_of(shaders))
     return Text("")
 
 
-def _maps(shaders: SurfaceShaders) -> Iterator[Map]:
+def maps_of(shaders: SurfaceShaders) -> Iterator[Map]:
     """Yield the maps of inputs that nodes determine."""
     if not shaders.is_emission:
         if shaders.constant("color") is None:
@@ -152,10 +152,14 @@ def _maps(shaders: SurfaceShaders) -> Iterator[Map]:
 
 def _price(tasks: Sequence[BakeTask]) -> Text:
     """Describe the materials, meshes and pictures of tasks."""
-    materials = counted(len(tasks), "material")
-    meshes = counted(len({id(surface.mesh) for task in tasks for surface in task.surfaces}), "mesh", "meshes")
-    pictures = counted(sum(task.sets() * len(task.maps) for task in tasks), "picture")
-    return Text("{} on {}: up to {}", materials, meshes, pictures)
+    meshes = len({id(surface.mesh) for task in tasks for surface in task.surfaces})
+    return price_text(len(tasks), meshes, sum(task.sets() * len(task.maps) for task in tasks))
+
+
+def price_text(materials: int, meshes: int, pictures: int) -> Text:
+    """Describe how much is baked."""
+    counts = (counted(materials, "material"), counted(meshes, "mesh", "meshes"), counted(pictures, "picture"))
+    return Text("{} on {}: up to {}", *counts)
 
 
 _VALUES_OF = {
@@ -164,6 +168,15 @@ _VALUES_OF = {
     Map.COVERAGE: ("alpha",),
     Map.EMISSION: ("emission", "strength"),
 }
+
+
+@dataclass
+class Renamed:
+    """The plain materials that stand for baked ones, by their names in the file."""
+
+    materials: dict[str, bpy.types.Material] = field(default_factory=dict)
+    names: dict[int, dict[str, str]] = field(default_factory=dict)
+    """For the ``id`` of each mesh, the new name of each baked material."""
 
 
 class Bakery:
@@ -192,10 +205,8 @@ class Bakery:
         for plain in self._plain:
             plain.remove()
 
-    def bake(
-        self, tasks: Sequence[BakeTask], taken: set[str], baking: str
-    ) -> Steps[list[list[tuple[str, bpy.types.Material]]]]:
-        """Bake tasks; return the name and the plain material of each set of pictures of each task, none if it failed.
+    def bake(self, tasks: Sequence[BakeTask], taken: set[str], baking: str) -> Steps[Renamed]:
+        """Bake tasks.
 
         ``taken`` are the names of all materials of the file, to which new names are added. ``baking`` is that of the
         request.
@@ -205,23 +216,20 @@ class Bakery:
         ExportError
             The request refuses baking.
         """
+        done = Renamed()
         if baking != "BAKE" and tasks:
             text = _price(tasks)
             if baking == "REFUSE":
                 raise ExportError("its materials need to be baked ({}); choose Re-export", text)
             self._report.note("materials-to-bake", "An export bakes {}", text)
             self.stated = [task.name for task in tasks]
-            return [[] for _task in tasks]
-        done: list[list[tuple[str, bpy.types.Material]]] = []
-        total = sum(task.sets() * len(task.maps) for task in tasks)
-        count = 0
+            return done
+        total, count, pictures, baked = max(1, sum(task.sets() * len(task.maps) for task in tasks)), 0, 0, 0
         for task in tasks:
-            about = self._report.about(Text("Material '{}'", Named("material", task.name)))
-            made: list[tuple[str, bpy.types.Material]] = []
+            made: list[PlainMaterial] = []
             try:
                 for number in range(task.sets()):
-                    steps = self._bake(task, number)
-                    maps = yield from _counted(steps, count, total)
+                    maps = yield from scaled(self._bake(task, number), count / total, (count + len(task.maps)) / total)
                     count += len(task.maps)
                     made.append(self._plain_of(task, number, maps, taken))
             except TypeError as problem:
@@ -229,14 +237,18 @@ class Bakery:
                     raise
                 text = "No material was baked: enable Blender's add-on 'Cycles Render Engine' in the preferences"
                 self._report.loss("cycles-disabled", text)
-                return [*done, *([] for _task in tasks[len(done) :])]
+                break
             except (RuntimeError, ReferenceError, ValueError, MemoryError) as problem:
-                about.loss("material-not-baked", "not baked: {}", Text("Blender failed: {}", str(problem).strip()))
-                made = []
-            done.append(made)
-        pictures = sum(len(plain.textures) for plain in self._plain)
-        if pictures or any(done):
-            number = counted(sum(map(bool, done)), "material")
+                about = self._report.about(Text("Material '{}'", Named("material", task.name)))
+                about.loss("material-not-baked", "not baked: Blender failed: {}", str(problem).strip())
+                continue
+            baked += 1
+            pictures += sum(len(plain.textures) for plain in made)
+            done.materials.update({plain.name: plain.material for plain in made})
+            for surface, plain in zip(task.surfaces, made, strict=False):
+                done.names.setdefault(id(surface.mesh), {})[task.name] = plain.name
+        if baked:
+            number = counted(baked, "material")
             self._report.note("materials-baked", "Baked {}: {}", number, counted(pictures, "picture"))
         return done
 
@@ -251,7 +263,7 @@ class Bakery:
             maps: Maps = {}
             for done, kind in enumerate(task.maps):
                 subject = Text("{}: {}", Named("material", task.name), kind.value)
-                yield Step("Baking", float(done), subject)
+                yield Step("Baking", done / len(task.maps), subject)
                 mutes = task.is_flat and task.dependence.mapping is not None
                 maps[kind] = scene.bake(task.material, kind, meshes, size, mutes_mapping=mutes)
             return maps
@@ -276,36 +288,22 @@ class Bakery:
             meshes.append(faces_of(seen, depsgraph, task.material, uv_map))
         return self._size, self._size
 
-    def _plain_of(self, task: BakeTask, number: int, maps: Maps, taken: set[str]) -> tuple[str, bpy.types.Material]:
-        """Return the name and the plain material of a set of pictures."""
+    def _plain_of(self, task: BakeTask, number: int, maps: Maps, taken: set[str]) -> PlainMaterial:
+        """Return the plain material of a set of pictures, which is removed at the end."""
         shaders = SurfaceShaders(task.material.node_tree)
         baked = {key for kind in task.maps for key in _VALUES_OF.get(kind, ())}
         keys = {"color", "roughness", "metallic", "specular", "alpha", "emission", "strength"} - baked
         values = {key: value for key in keys if (value := shaders.constant(key)) is not None}
-        surface = task.surfaces[number]
-        name = task.name
+        surface, name = task.surfaces[number], task.name
         if number:
             name = f"{task.name}_{surface.label}"
             while name in taken:
                 name += "_"
         taken.add(name)
         look = look_of(maps, values, is_emission=shaders.is_emission)
-        uv_map = "" if surface.is_shown_uv and not task.dependence.mapping else surface.mesh.uvs[0].name
         mapping = task.dependence.mapping if task.is_flat else None
+        uv_map = "" if surface.is_shown_uv and mapping is None else surface.mesh.uvs[0].name
         plain = PlainMaterial(task.material, name, look, task.shading, uv_map=uv_map, mapping=mapping)
         self._plain.append(plain)
         self.textures |= plain.textures
-        return name, plain.material
-
-
-def _counted(steps: Steps[Maps], before: int, total: int) -> Steps[Maps]:
-    """Yield the steps of a set of pictures with their share of all maps."""
-    try:
-        while True:
-            step = next(steps)
-            yield Step(step.label, (before + step.fraction) / max(total, 1), step.subject)
-    except StopIteration as stop:
-        result: Maps = stop.value
-        return result
-    finally:
-        steps.close()
+        return plain

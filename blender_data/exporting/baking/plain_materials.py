@@ -34,7 +34,7 @@ class PlainMaterial:
         self.blocks: list[Any] = [self.material]
         self.textures: dict[bpy.types.Image, Texture] = {}
         self.material.animation_data_clear()
-        self._name = name
+        self.name = name
         self._look = look
         self._shading = shading
         self._tree = self.material.node_tree
@@ -74,16 +74,16 @@ class PlainMaterial:
     def _image(self, suffix: str, pixels: Pixels, *, is_color: bool) -> Any:
         """Return an image node with a packed picture."""
         data = image_files.encode_png(pixels)
-        image = bpy.data.images.new(f"{self._name}_{suffix}", 1, 1, is_data=not is_color)
+        image = bpy.data.images.new(f"{self.name}_{suffix}", 1, 1, is_data=not is_color)
         self.blocks.append(image)
         image.source = "FILE"
-        image.filepath_raw = f"//{self._name}.png"
+        image.filepath_raw = f"//{self.name}.png"
         image.pack(data=data, data_len=len(data))
         image.colorspace_settings.name = "sRGB" if is_color else "Non-Color"
         image.alpha_mode = "CHANNEL_PACKED"
         height, width = pixels.shape[:2]
         self.textures[image] = Texture(
-            f"{self._name}.png", width=width, height=height, source=image.name_full, read=lambda: data,
+            f"{self.name}.png", width=width, height=height, source=image.name_full, read=lambda: data,
             pixels=lambda: _with_alpha(pixels),
         )  # fmt: skip
         node = self._node("TexImage", Vector=self._vector)

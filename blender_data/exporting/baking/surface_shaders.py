@@ -87,6 +87,10 @@ class SurfaceShaders:
         self.has_gaps = any(one.node.type == "ADD_SHADER" for one in found) or len(known) > len(self.shaders)
         """Whether the surface is covered in part only, so that colours are darkened."""
 
+    def is_known(self) -> bool:
+        """Return whether all shaders can be baked."""
+        return bool(self.shaders) and not self.others
+
     def values(self, key: str) -> set[tuple[float, ...] | None]:
         """Return the different constants at an input of the shaders; None stands for nodes."""
         owners = self.emitting if key in {"emission", "strength"} else self.shaders

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ....io_formats.core.messages import Report
 from ....io_formats.core.scene import Mesh, Node, Role, Scene, Surface
 from ....io_formats.passes import lod_names
 from ....io_formats.passes.join_meshes import EqualMeshes
@@ -20,17 +19,14 @@ from ...rigging import body_shapes, joint_poses
 from ...rigging.armature_reading import ReadSkeleton, read_skeleton
 from ...steps import Step, Steps, scaled
 from .. import node_plan
-from ..baking.material_bakes import Bakery, BakeSurface, BakeTask, is_mended, planned, uses
 from ..model_exporter import SceneExport
 from ..object_selection import enabled_objects
 from ..reading import rest_meshes
-from ..reading.material_reading import materials_by_name, read_material, read_materials
 from ..reading.mesh_reading import transformed
 from ..reading.rest_meshes import RestMeshes
 from ..real_instances import common_armature, parts_shown, real_instances, report_parts
-from . import material_losses
 from .generated_parts import PartGenerator
-from .gltf_export import gltf_materials
+from .model_materials import ModelMaterials
 from .model_meshes import LodModelMeshes, ObjectSpaces, exact_product, lod_model_skeleton, matrix_of
 from .model_objects import ModelIndex, ModelNodes, ModelObjects, find_models
 
@@ -139,9 +135,7 @@ class LodModelExport(SceneExport):
         self.spaces = ObjectSpaces(self.meshes)
         self.objects = LodModelMeshes(self.spaces, self.options.tolerance)
         self.equal_meshes = EqualMeshes()
-        self.bakery = Bakery(self.context, self.options.bake_size, self.report)
-        self.baked: dict[str, bpy.types.Material] = {}
-        """The plain materials that stand for baked ones, by their names in the file."""
+        self.materials = ModelMaterials(self, self.objects)
 
     def steps(self) -> Steps[Scene]:
         """Read the scene in steps.
@@ -158,7 +152,7 @@ class LodModelExport(SceneExport):
         unseen = [obj for obj in parts if obj not in enabled]
         instances = parts if self.capabilities.skeletons and self.options.use_instances else []
         with (
-            self.bakery,
+            self.materials.bakery,
             scene_state.changed(self.context, scene_state.on_resting_bones(parts)),
             scene_state.stand_ins(self.context, unseen) as self.spaces.stand_ins,
             real_instances(self.context, instances) as self.objects.copies,
@@ -171,7 +165,7 @@ class LodModelExport(SceneExport):
                 self._read_instances(found)
                 models = yield from scaled(self._read_models(found), 0.0, 0.2)
                 if self.bakes:
-                    yield from scaled(self._bake(models, (*parts, *copies)), 0.2, 0.6)
+                    yield from scaled(self.materials.bake(models, (*parts, *copies)), 0.2, 0.6)
             self.require_nodes(models)
             _name_apart(models)
             if not self.as_imported:
@@ -179,78 +173,8 @@ class LodModelExport(SceneExport):
             linkset_root(models).finest.is_linkset_root = True
             for model in models:
                 self.scene.nodes += model.nodes(len(self.scene.nodes))
-            wanted = [name for node in self.scene.nodes if node.mesh is not None for name in node.mesh.materials]
-            slots = [slot.material for obj in (*parts, *copies) for slot in obj.material_slots]
-            materials = {**materials_by_name(wanted, slots), **self.baked}
-            materials = {name: materials[name] for name in dict.fromkeys(wanted) if name in materials}
-            stated = {name: materials[name] for name in self.bakery.stated}
-            others = {name: material for name, material in materials.items() if name not in stated}
-            self.scene.materials = [*read_materials(others, self.report), *read_materials(stated, Report())]
-            if self.capabilities.gltf_materials:
-                self._read_shadings(materials, (*parts, *copies))
-            if self.capabilities.gltf_materials and self.options.use_pbr_materials:
-                made = gltf_materials(self.context, materials, self.report)
-                for material in self.scene.materials:
-                    material.gltf = made.get(material.name)
+            self.scene.materials = self.materials.read((*parts, *copies))
         return self.scene
-
-    def _read_shadings(self, materials: Mapping[str, bpy.types.Material], objects: Sequence[bpy.types.Object]) -> None:
-        """Report what an upload set cannot hold of the materials, and add the mappings of their pictures."""
-        meshes = [node.mesh for node in self.scene.nodes if node.mesh is not None]
-        for plain in self.scene.materials:
-            material = materials[plain.name]
-            layers = material_losses.layers_of(material, plain.name, meshes, objects)
-            use_gltf = self.options.use_pbr_materials
-            shading, left_out = material_losses.losses_of(material, plain, layers, use_gltf=use_gltf)
-            if plain.name in self.bakery.stated:
-                left_out = replace(left_out, nodes={}, mappings=[])
-            name = plain.name if plain.name in self.baked else material.name
-            left_out.report(name, self.report, is_off=not self.bakes)
-            image = material_losses.diffuse_of(shading).image
-            plain.mapping = image.mapping if image is not None and plain.texture is not None else None
-
-    def _bake(self, models: list[ModelNodes], objects: Sequence[bpy.types.Object]) -> Steps[None]:
-        """Bake the materials that need it; the meshes get the names of further sets of pictures."""
-        slots = [slot.material for obj in objects for slot in obj.material_slots]
-        wanted = [name for model in models for node in model.nodes(0) if node.mesh for name in node.mesh.materials]
-        finest = {id(model.mesh): model for model in reversed(models)}
-        tasks: list[BakeTask] = []
-        for name, material in materials_by_name(wanted, slots).items():
-            plain = read_material(material, Report())
-            layers = material_losses.layers_of(material, name, [model.mesh for model in models], objects)
-            use_gltf = self.options.use_pbr_materials
-            shading, left_out = material_losses.losses_of(material, plain, layers, use_gltf=use_gltf)
-            if is_mended(left_out):
-                owners = [model for model in finest.values() if uses(model.mesh, name)]
-                surfaces = [
-                    BakeSurface(model.mesh, model.mesh.materials, self._baked_objects(model), model.obj.name)
-                    for model in reversed(owners)
-                ]
-                tasks.append(BakeTask(name, material, shading, surfaces))
-        tasks = planned([task for task in tasks if task.surfaces], self.report)
-        renamed: dict[int, dict[str, str]] = {}
-        for task, made in zip(tasks, (yield from self.bakery.bake(tasks, set(wanted), self.baking)), strict=True):
-            self.baked.update(made)
-            for surface, (name, _material) in zip(task.surfaces, made, strict=False):
-                renamed.setdefault(id(surface.mesh), {})[task.name] = name
-        meshes: dict[tuple[int, int], Mesh] = {}
-        for model in models:
-            names = renamed.get(id(model.mesh), {})
-            for node in model.nodes(0):
-                if node.mesh is not None and any(names.get(name, name) != name for name in node.mesh.materials):
-                    changed = [names.get(name, name) for name in node.mesh.materials]
-                    mesh = replace(node.mesh, materials=changed)
-                    node.mesh = meshes.setdefault((id(node.mesh), id(names)), mesh)
-        for model in models:
-            model.mesh = model.finest.mesh or model.mesh
-
-    def _baked_objects(self, model: ModelNodes) -> list[tuple[bpy.types.Object, bool]]:
-        """Return the objects of the finest mesh of a model, and whether each is evaluated; none if it has instances."""
-        members = self.objects.copies.get(model.obj, [model.obj])
-        if self.objects.shows_instances([model.obj, *members]):
-            return []
-        shown = [self.spaces.stand_in(obj) for obj in members if obj.type in MESHABLE]
-        return [(obj, not self.meshes.is_plain(obj)) for obj in shown]
 
     def _read_models(self, found: list[ModelObjects]) -> Steps[list[ModelNodes]]:
         """Read all models whose finest object has a visible mesh."""

@@ -22,14 +22,15 @@ _SAME = 1e-4
 """Tolerance for colours and alpha values that count as equal."""
 
 
-def layers_of(
-    material: bpy.types.Material, name: str, meshes: Iterable[Mesh], objects: Sequence[bpy.types.Object]
-) -> SurfaceLayers:
-    """Return the layers of the first mesh with a material, which has this name in the file."""
-    uvs = next((mesh.uvs for mesh in meshes if name in mesh.materials), [])
+def layers_of(material: bpy.types.Material, uvs: tuple[str, ...], objects: Sequence[bpy.types.Object]) -> SurfaceLayers:
+    """Return the layers of the objects with a material; ``uvs`` are the exported UV maps, the shown one first."""
     owners = [obj for obj in objects if any(slot.material == material for slot in obj.material_slots)]
-    shown = uvs[0].name if uvs else ""
-    return SurfaceLayers(tuple(layer.name for layer in uvs), shown, lambda attribute: _same_color(owners, attribute))
+    return SurfaceLayers(uvs, "".join(uvs[:1]), lambda attribute: _same_color(owners, attribute))
+
+
+def uv_names(name: str, meshes: Iterable[Mesh]) -> tuple[str, ...]:
+    """Return the names of the UV maps of the first mesh with a material, by its name in the file."""
+    return next((tuple(layer.name for layer in mesh.uvs) for mesh in meshes if name in mesh.materials), ())
 
 
 def _same_color(owners: Sequence[bpy.types.Object], name: str) -> tuple[float, ...] | None:

@@ -172,23 +172,16 @@ class PlacementExport(SceneExport):
             known = layers.get(name, SurfaceLayers())
             shading, left_out = shading_of(material, ImageReader(Report()), known)
             if is_mended(left_out):
-                tasks.append(BakeTask(name, material, shading, list(surfaces[name].values())))
-        tasks = planned(tasks, self.report)
-        taken = set(models.materials.by_name)
-        renamed: dict[int, dict[str, str]] = {}
-        for task, made in zip(tasks, (yield from self.bakery.bake(tasks, taken, self.baking)), strict=True):
-            self._baked.update(made)
-            for number, (name, _material) in zip(surfaces[task.name], made, strict=False):
-                renamed.setdefault(number, {})[task.name] = name
-        for number, changed in renamed.items():
-            models.rename(number, changed)
+                tasks.append(BakeTask(name, material, shading, surfaces[name]))
+        renamed = yield from self.bakery.bake(planned(tasks, self.report), set(models.materials.by_name), self.baking)
+        self._baked = renamed.materials
+        changed = models.rename(renamed.names)
         for node in (node for part in self.parts for node in part.nodes):
-            if isinstance(node.content, ModelUse) and node.content.model in renamed:
-                changed = renamed[node.content.model]
-                slots = (
-                    replace(slot, material=changed.get(slot.material or "")) if slot.material in changed else slot
-                    for slot in node.content.slots
-                )
+            if isinstance(node.content, ModelUse) and node.content.model in changed:
+                names = changed[node.content.model]
+                slots = [
+                    replace(slot, material=names.get(slot.material or "", slot.material)) for slot in node.content.slots
+                ]
                 node.content = replace(node.content, slots=tuple(slots))
 
     def _read_materials(self, models: PlacedModels) -> None:

@@ -164,8 +164,8 @@ class PlacedModels:
     def _slot_names(self, obj: bpy.types.Object) -> list[str]:
         return material_reading.material_names(material_reading.materials_of(obj, obj.data), self.materials.name)
 
-    def surfaces(self) -> dict[str, dict[int, BakeSurface]]:
-        """Return a surface for each model on which each material is shown, by its name and the index of the model."""
+    def surfaces(self) -> dict[str, list[BakeSurface]]:
+        """Return a surface for each model on which each material is shown, by the name of the material."""
         found: dict[str, dict[int, BakeSurface]] = {}
         for number, model in enumerate(self._models):
             for obj in model.sources:
@@ -178,17 +178,19 @@ class PlacedModels:
                 for slot in np.unique(model.mesh.material_index).tolist():
                     if slot < len(slots) and slots[slot]:
                         found.setdefault(slots[slot], {}).setdefault(number, surface)
-        return found
+        return {name: list(surfaces.values()) for name, surfaces in found.items()}
 
     def _slots(self, obj: bpy.types.Object) -> list[str]:
         """Return the names of the materials of an evaluated object."""
         seen = obj if self.meshes.is_plain(obj) else obj.evaluated_get(self.meshes.reader.depsgraph)
         return material_reading.material_names(material_reading.materials_of(seen, seen.data), self.materials.name)
 
-    def rename(self, number: int, renamed: Mapping[str, str]) -> None:
-        """Rename materials of a model."""
-        mesh = self._models[number].mesh
-        self._models[number].mesh = replace(mesh, materials=[renamed.get(name, name) for name in mesh.materials])
+    def rename(self, renamed: Mapping[int, Mapping[str, str]]) -> dict[int, Mapping[str, str]]:
+        """Rename materials of models, by the ``id`` of their meshes; return the names by the index of the model."""
+        found = {number: renamed.get(id(model.mesh), {}) for number, model in enumerate(self._models)}
+        for model, names_ in zip(self._models, found.values(), strict=True):
+            model.mesh = replace(model.mesh, materials=[names_.get(name, name) for name in model.mesh.materials])
+        return found
 
     def layers(self) -> dict[str, SurfaceLayers]:
         """Return the layers of the first mesh with each material, by the name of the material."""
