@@ -318,6 +318,11 @@ def test_everything_stays_after_success_esc_and_errors(panel: Panel, monkeypatch
         (lambda p: p.set(Alpha=p.node("TexImage")), "missing or in tiles"),
         (lambda p: p.set(Alpha=p.node("LayerWeight")), "Layer Weight give other values"),
         (lambda p: p.show(p.node("BsdfGlass")), "not the nodes Glass BSDF"),
+        (lambda p: p.object.data.uv_layers[0].uv.foreach_set("vector", [0.5] * 8), "cover no pixel"),
+        (
+            lambda p: (p.set(Alpha=p.node("TexNoise")), p.object.modifiers.new("Bend", "SIMPLE_DEFORM")),
+            "generated coordinates follow the shape of 'Panel'",
+        ),
     ],
 )  # fmt: skip
 def test_what_cannot_be_baked_is_named(panel: Panel, build: Any, reason: str) -> None:
@@ -347,6 +352,26 @@ def test_tiled_uvs(panel: Panel) -> None:
     assert (image.texture.width, image.mapping.scale) == (4, (2.0, 3.0))
     want = srgb(1 - linear(np.arange(64).reshape(4, 4, 4) * 4 / 255))[..., :3]
     assert np.abs(pixels(image)[..., :3] - want).max() < 2 * STEP
+
+
+def test_price_before_an_export(panel: Panel) -> None:
+    """The dialog counts as the check does; above 8 sets there is a question."""
+    from meshferry.blender_data.export_options import ExportOptions
+    from meshferry.operators.files.bake_price import bake_price, question_of_bakes
+
+    x, _y = position(panel)
+    objects = [panel.object]
+    for number in range(9):
+        objects.append(bpy.data.objects.new(f"Copy{number}", panel.object.data.copy()))
+    for roughness, sets in ((0.5, 0), (x, 10)):
+        panel.set(Roughness=roughness)
+        for can in (SECOND_LIFE_UPLOAD.capabilities, UNIGINE_SCENE.capabilities):
+            found, text = bake_price(objects, ExportOptions.of({}), can)
+            assert (found, text) == (sets, "1 material on 10 meshes: up to 10 pictures" if sets else "")
+            assert question_of_bakes(objects, ExportOptions.of({}), can).startswith("Bake 1 material" if sets else "")
+    assert bake_price(objects[:1], ExportOptions.of({}), can)[1] == "1 material on 1 mesh: up to 1 picture"
+    assert not question_of_bakes(objects[:1], ExportOptions.of({}), can)
+    assert bake_price(objects, ExportOptions.of({"use_bake_materials": False}), can)[0] == 0
 
 
 def test_checks_and_saves_bake_nothing(panel: Panel, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,7 +61,10 @@ def faces_of(
     mesh.materials.append(None)
     mesh.materials.append(None)
     mesh.polygons.foreach_set("material_index", chosen.astype(np.int32))
-    layer = mesh.uv_layers[uv_map]
+    layer = mesh.uv_layers.get(uv_map)
+    if layer is None:
+        bpy.data.meshes.remove(mesh)
+        raise RuntimeError(f"an object has no UV map '{uv_map}'")
     uvs = arrays.read(layer.uv, "vector", 2)
     corners = face_of_corners(mesh)
     tiles = np.floor(face_middles(uvs, corners, len(mesh.polygons)))

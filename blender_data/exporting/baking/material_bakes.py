@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -108,6 +109,10 @@ def _plan(task: BakeTask, shaders: SurfaceShaders, report: Report) -> Text:
     """Choose the maps and the way of a task; return why it cannot be done, or an empty text."""
     if missing := shaders.without_image():
         return Text("the image '{}' is missing or in tiles", Named("image", missing[0]))
+    task.maps = list(maps_of(shaders))
+    if not task.maps:
+        task.is_flat = True
+        return Text("")
     for surface in task.surfaces:
         if not surface.mesh.uvs or not np.isfinite(surface.uvs(task.name)).all():
             return Text("'{}' has no valid UV map", surface.label)
@@ -128,7 +133,14 @@ def _plan(task: BakeTask, shaders: SurfaceShaders, report: Report) -> Text:
     if unsteady := shaders.view_dependent():
         text = "{} give other values in the picture: they depend on the view, on the name of the object or on EEVEE"
         report.change("material-bake-differs", text, joined(unsteady))
-    task.maps = list(maps_of(shaders))
+    deformed = [
+        surface.label for surface in task.surfaces if any(is_evaluated for _obj, is_evaluated in surface.objects)
+    ]
+    if deformed and shaders.uses_generated():
+        text = (
+            "generated coordinates follow the shape of '{}' after its modifiers, unlike in Blender if these deform it"
+        )
+        report.change("material-bake-generated", text, deformed[0])
     return Text("")
 
 
@@ -203,7 +215,8 @@ class Bakery:
 
     def __exit__(self, *_exception: object) -> None:
         for plain in self._plain:
-            plain.remove()
+            with contextlib.suppress(ReferenceError):  # an undo during the export removed it
+                plain.remove()
 
     def bake(self, tasks: Sequence[BakeTask], taken: set[str], baking: str) -> Steps[Renamed]:
         """Bake tasks.
@@ -221,8 +234,9 @@ class Bakery:
             text = _price(tasks)
             if baking == "REFUSE":
                 raise ExportError("its materials need to be baked ({}); choose Re-export", text)
-            self._report.note("materials-to-bake", "An export bakes {}", text)
             self.stated = [task.name for task in tasks]
+            names = tuple(Named("material", name) for name in self.stated)
+            self._report.note("materials-to-bake", "An export bakes {}", text, names=names)
             return done
         total, count, pictures, baked = max(1, sum(task.sets() * len(task.maps) for task in tasks)), 0, 0, 0
         for task in tasks:
@@ -238,9 +252,9 @@ class Bakery:
                 text = "No material was baked: enable Blender's add-on 'Cycles Render Engine' in the preferences"
                 self._report.loss("cycles-disabled", text)
                 break
-            except (RuntimeError, ReferenceError, ValueError, MemoryError) as problem:
+            except (RuntimeError, ReferenceError, MemoryError, ExportError) as problem:
                 about = self._report.about(Text("Material '{}'", Named("material", task.name)))
-                about.loss("material-not-baked", "not baked: Blender failed: {}", str(problem).strip())
+                about.loss("material-not-baked", "not baked: {}", str(problem).strip())
                 continue
             baked += 1
             pictures += sum(len(plain.textures) for plain in made)
@@ -248,8 +262,8 @@ class Bakery:
             for surface, plain in zip(task.surfaces, made, strict=False):
                 done.names.setdefault(id(surface.mesh), {})[task.name] = plain.name
         if baked:
-            number = counted(baked, "material")
-            self._report.note("materials-baked", "Baked {}: {}", number, counted(pictures, "picture"))
+            text = Text("Baked {}: {}", counted(baked, "material"), counted(pictures, "picture"))
+            self._report.note("materials-baked", "{}", text)
         return done
 
     def _bake(self, task: BakeTask, number: int) -> Steps[Maps]:
@@ -266,6 +280,8 @@ class Bakery:
                 yield Step("Baking", done / len(task.maps), subject)
                 mutes = task.is_flat and task.dependence.mapping is not None
                 maps[kind] = scene.bake(task.material, kind, meshes, size, mutes_mapping=mutes)
+                if not maps[kind][1].any():
+                    raise ExportError("the UVs of its faces cover no pixel")
             return maps
         finally:
             scene.remove()

@@ -122,6 +122,16 @@ class SurfaceShaders:
         windows = [one for one in self.reached() if one.node.type == "TEX_COORD" and one.socket.name == "Window"]
         return list(dict.fromkeys([*found, *(Text(one.node.bl_label) for one in (*named, *windows))]))
 
+    def uses_generated(self) -> bool:
+        """Return whether values depend on generated coordinates, which textures without others use."""
+        named = any(one.node.type == "TEX_COORD" and one.socket.name == "Generated" for one in self.reached())
+        return named or any(
+            one.node.type.startswith("TEX_")
+            and one.node.type not in {"TEX_IMAGE", "TEX_COORD"}
+            and not _has_vector(one)
+            for one in self.reached()
+        )
+
     def casts_rays(self) -> bool:
         return bool(self.nodes(_WORLD_RAYS))
 
@@ -184,11 +194,14 @@ def _is_flat(found: Socket, uv_map: str, *, is_shown: bool) -> bool:
         return node.attribute_type == "GEOMETRY" and node.attribute_name == uv_map
     if node.type == "NORMAL_MAP":
         return node.space == "TANGENT" and (node.uv_map == uv_map or (not node.uv_map and is_shown))
-    vector = node.inputs.get("Vector")
-    is_linked = vector is not None and not source(found.input("Vector")).is_value
+    is_linked = _has_vector(found)
     if node.type == "TEX_IMAGE":
         return node.projection == "FLAT" and (is_linked or is_shown)
     return node.type.startswith("TEX_") and node.type != "TEX_ENVIRONMENT" and is_linked
+
+
+def _has_vector(found: Socket) -> bool:
+    return "Vector" in found.node.inputs and not source(found.input("Vector")).is_value
 
 
 def _mapping_of(image: Any) -> Any:
