@@ -22,13 +22,13 @@ from .. import node_plan
 from ..model_exporter import SceneExport
 from ..object_selection import enabled_objects
 from ..reading import rest_meshes
-from ..reading.material_reading import materials_by_name, read_materials
+from ..reading.material_reading import materials_by_name, read_materials, report_other_images
 from ..reading.mesh_reading import transformed
 from ..reading.rest_meshes import RestMeshes
 from ..real_instances import common_armature, parts_shown, real_instances, report_parts
 from . import material_losses
 from .generated_parts import PartGenerator
-from .gltf_export import gltf_materials
+from .gltf_export import gltf_materials, needs_gltf
 from .model_meshes import LodModelMeshes, ObjectSpaces, exact_product, lod_model_skeleton, matrix_of
 from .model_objects import ModelIndex, ModelNodes, ModelObjects, find_models
 
@@ -177,6 +177,7 @@ class LodModelExport(SceneExport):
             self.scene.materials = read_materials(materials, self.report)
             if self.capabilities.gltf_materials:
                 self._read_shadings(materials, (*parts, *copies))
+                report_other_images((one for one in materials.values() if not needs_gltf(one)), self.report)
         if self.capabilities.gltf_materials and self.options.use_pbr_materials:
             made = gltf_materials(self.context, materials, self.report)
             for material in self.scene.materials:
