@@ -166,6 +166,9 @@ def cause(problem: BaseException) -> str:
         return "There is not enough memory for this file"
     if isinstance(problem, OSError) and problem.strerror:  # such as a disk that fails: not a defect of this program
         return one_line(": ".join([*([shortened(problem.filename)] if problem.filename else []), problem.strerror]))
+    if isinstance(problem, UnicodeEncodeError) and sys.getfilesystemencoding() != "utf-8":
+        name = shortened(problem.object)
+        return f"The locale has no characters for {name}; use one with UTF-8, or set PYTHONUTF8 to 1"
     return unexpected(problem)
 
 

@@ -5,11 +5,8 @@ The functions change the open .blend file, so they are only used if it is not sa
 
 from __future__ import annotations
 
-import contextlib
 import re
-import shutil
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import bpy
@@ -17,13 +14,12 @@ import numpy as np
 
 from ...io_formats.core.errors import ExportError
 from ...io_formats.core.messages import Message, Report, joined, listed
-from ...io_formats.encodings.image_files import JPEG_2000, extension_of
 from .. import animated_blocks, arrays, compat
 from ..animated_blocks import with_shape_keys
 from ..animation.clip_sources import clip_name
 from ..armature_modifiers import MESHABLE
 from ..exporting.object_selection import enabled_objects, is_disabled, is_of_body, shown_by
-from ..exporting.reading.material_reading import pack_pixels, packed_content
+from ..exporting.reading import mesh_reading
 from ..rigging import shown_bindings
 
 _OWN = "meshferry"
@@ -195,6 +191,15 @@ def count_faces(context: bpy.types.Context, objects: Iterable[bpy.types.Object],
     return corners - 2 * faces if triangulated else faces
 
 
+def report_without_faces(context: bpy.types.Context, objects: Iterable[bpy.types.Object], report: Report) -> None:
+    """Report meshes with faces of which modifiers leave nothing."""
+    depsgraph = context.evaluated_depsgraph_get()
+    for obj in objects:
+        seen = obj.evaluated_get(depsgraph)
+        if obj.type == "MESH" and len(obj.data.polygons) and not len(seen.data.vertices):
+            mesh_reading.report_without_faces(report, obj, seen, seen.data)
+
+
 def sharp_objects(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -> list[str]:
     """Return the names of objects with vertices whose corners have different normals."""
     depsgraph = context.evaluated_depsgraph_get()
@@ -240,48 +245,6 @@ def forget_own_properties(objects: Iterable[bpy.types.Object]) -> None:
             kept = compat.declared_properties(block)
             if kept is not None and _OWN in kept:
                 del kept[_OWN]
-
-
-@contextlib.contextmanager
-def own_image_files(folder: Path, owner: str) -> Iterator[None]:
-    """Temporarily store images in a folder under names that start with ``owner``, the name of the exported file.
-
-    Exporters that write images beside the file use these names. Another file in the folder may have a different
-    image of the same name: ``crate.wood.png`` and ``lamp.wood.png`` are both kept. The part after ``owner`` has no
-    dots, so files of different names never share an image name.
-    """
-    kept = []
-    for number, image in enumerate(list(bpy.data.images)):
-        pack_pixels(image)
-        is_packed = image.packed_file is not None
-        source = Path(bpy.path.abspath(image.filepath)) if image.filepath else None
-        if image.source not in {"FILE", "GENERATED"} or not (is_packed or (source and source.is_file())):
-            continue
-        name = Path(bpy.path.basename(image.filepath) or image.name)
-        content = packed_content(image, Report())
-        suffix = name.suffix or "." + image.file_format.lower().replace("jpeg", "jpg")
-        if content is not None and (suffix.lower() in (".dds", *JPEG_2000) or content.startswith(b"\x89PNG")):
-            suffix = extension_of(content, suffix)
-        plain = name.stem.removeprefix(owner + ".").replace(".", "_")
-        place = folder / str(number) / f"{owner}.{bpy.path.clean_name(plain)}{suffix}"
-        place.parent.mkdir()
-        if content is not None:
-            place.write_bytes(content)
-        else:
-            shutil.copyfile(source, place)
-        kept.append((image, is_packed, image.name, image.filepath))
-        if is_packed:  # first, since a new path would make Blender look for the old file
-            image.unpack(method="REMOVE")
-        image.filepath = str(place)
-        image.name = place.stem
-    try:
-        yield
-    finally:
-        for image, is_packed, name, path in kept:
-            if is_packed:
-                image.pack()
-            image.filepath = path
-            image.name = name
 
 
 def set_range(context: bpy.types.Context, objects: Iterable[bpy.types.Object]) -> list[bpy.types.Action]:

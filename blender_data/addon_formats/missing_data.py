@@ -23,7 +23,7 @@ _OF_FILES = (bpy.types.Image, bpy.types.MovieClip, bpy.types.CacheFile, bpy.type
 def report_missing(objects: Iterable[bpy.types.Object], report: Report, *, with_materials: bool) -> None:
     """Report drivers that Blender does not run, and linked data and files that are missing, if objects use them."""
     bpy.context.evaluated_depsgraph_get()  # only the evaluation finds out which drivers are invalid
-    used = _used_by(objects, with_materials=with_materials)
+    used = used_by(objects, with_materials=with_materials)
     broken = sorted(block.name for block in used for driver in _drivers(block) if not driver.is_valid)
     text = "{} without effect, since it is broken or needs a script, which is not run: {}"
     report.loss_of("disabled-driver", text, broken, "driver")
@@ -37,7 +37,7 @@ def report_missing(objects: Iterable[bpy.types.Object], report: Report, *, with_
     report.loss_of("missing-file", "{} of the .blend file not found: {}", files, "file")
 
 
-def _used_by(objects: Iterable[bpy.types.Object], *, with_materials: bool) -> set[Any]:
+def used_by(objects: Iterable[bpy.types.Object], *, with_materials: bool) -> set[Any]:
     """Return objects with all data blocks that they use at any depth."""
     uses: dict[bpy.types.ID, list[bpy.types.ID]] = {}
     for block, users in bpy.data.user_map().items():

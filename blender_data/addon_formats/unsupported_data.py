@@ -155,10 +155,12 @@ def _with_inverted_green(image: bpy.types.Image) -> bpy.types.Image:
     return made
 
 
-def report_mixtures(materials: Iterable[bpy.types.Material], report: Report) -> None:
-    """Report the materials with a mixture of images by a factor that is not constant."""
-    names = of_kind("material", (material.name for material in materials if _has_mixture(material)))
+def report_mixtures(materials: Iterable[bpy.types.Material], report: Report) -> list[bpy.types.Material]:
+    """Report the materials with a mixture of images by a factor that is not constant; return the others."""
+    mixed = [material for material in materials if _has_mixture(material)]
+    names = of_kind("material", [material.name for material in mixed])
     report.loss_of("image-mixture", "{} with a mixture of images, which the file does not hold: {}", names, "material")
+    return [material for material in materials if material not in mixed]
 
 
 def _has_mixture(material: bpy.types.Material) -> bool:

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 _TRIANGLES, _STRIP, _FAN = 4, 5, 6
 """Primitive modes of glTF that have faces."""
 _HEADER_BYTES = 1 << 16
+_GLTF = (".glb", ".gltf")
 
 
 def stored_faces(path: Path) -> int | None:
@@ -64,7 +65,7 @@ def stored_faces(path: Path) -> int | None:
     """
     extension = path.suffix.lower()
     try:
-        if extension in {".glb", ".gltf"}:
+        if extension in _GLTF:
             return _gltf_faces(gltf_json(path))
         if extension == ".ply":
             return _ply_faces(path)
@@ -141,7 +142,7 @@ def require_within(path: Path, reach: Reach, bpy: Any) -> None:
     """
     extension = path.suffix.lower()
     found: Iterable[str]
-    if extension in {".gltf", ".glb"}:
+    if extension in _GLTF:
         found, above = _buffers(path), False
     elif extension == ".obj":
         found, above = _libraries(path) if path.stat().st_size else (), True
@@ -498,7 +499,7 @@ def write_objects(
     ExportError
         Blender reports an error.
     """
-    from ...blender_data.addon_formats import addon_export, unsupported_data
+    from ...blender_data.addon_formats import addon_export, image_files, missing_data, unsupported_data
     from ...blender_data.exporting.models import gltf_export
 
     context = session.load_for_changes().context
@@ -523,14 +524,16 @@ def write_objects(
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="meshferry-"))
         chosen = Path(folder, target.name)
-        if known.is_set:
-            images = stack.enter_context(tempfile.TemporaryDirectory(prefix="meshferry-"))
-            stack.enter_context(addon_export.own_image_files(Path(images), target.stem))
+        used = image_files.used_materials(objects) if known.capabilities.materials else []
+        blocks = missing_data.used_by(objects, with_materials=bool(used))
+        images = [image for image in session.load_for_changes().data.images if image in blocks]
+        place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="meshferry-")))
+        own = image_files.own_image_files(place, target.stem if known.is_set else "", images)
+        with session.quiet():  # Blender prints the names of images
+            files = stack.enter_context(own)
         if known.drops_duplicates:
             stack.enter_context(unsupported_data.separated_faces(objects))
-        used = dict.fromkeys(slot.material for obj in objects for slot in obj.material_slots if slot.material)
-        if known.capabilities.materials:
-            unsupported_data.report_mixtures(used, report)
+        plain = unsupported_data.report_mixtures(used, report)
         if known.scales_before_rotating:
             stack.enter_context(gltf_export.scaled_before_rotated(used, report))
         try:
@@ -542,7 +545,11 @@ def write_objects(
             raise ExportError("Blender cannot write it: it made no file")
         if exponent:
             chosen.write_bytes(_with_exponent(chosen.read_bytes(), -exponent))
-        return _outputs(Path(folder), chosen), report.messages
+        outputs = _outputs(Path(folder), chosen)
+        is_gltf = chosen.suffix.lower() in _GLTF
+        names = [image.get("name", "") for image in gltf_json(chosen).get("images", [])] if is_gltf else None
+        image_files.report_not_written(plain, files, outputs, names, report)
+        return outputs, report.messages
 
 
 def _animation_arguments(scene: bpy.types.Scene, clips: Sequence[str], known: BlenderFormat) -> dict[str, Any]:

@@ -82,7 +82,7 @@ def placement_facts(placement: Placement) -> dict[str, Any]:
 
 def _clip(clip: Clip) -> dict[str, Any]:
     """Return the facts of a clip. A clip with keys at arbitrary times has a length instead of a number of frames."""
-    found = {"name": clip.name, "kind": _kind(clip), "frames": clip.frame_count, "fps": clip.fps or clip.key_rate}
+    found = {"name": clip.name, "kind": _kind(clip), "frames": clip.frames_at_rate, "fps": clip.fps or clip.key_rate}
     return {**found, "seconds": round(clip.duration, 6)} if clip.keys else found
 
 
@@ -254,7 +254,9 @@ class OutputWriter:
             playing = addon_export.playing_clips(chosen)
             together = [clip for clip in scene.clips if clip.name in playing]
             scene.clips = together[:1] + [clip for clip in scene.clips if clip not in together]
-        lost: list[Message] = [*part.left_out, *losses(scene if can.clips else replace(scene, clips=[]), can)]
+        report = Report([*part.left_out, *losses(scene if can.clips else replace(scene, clips=[]), can)])
+        addon_export.report_without_faces(self._session.load_for_changes().context, chosen, report)
+        lost = report.messages
         lost += [*lost_objects(chosen, can), *lost_by_exporter(scene, target)]
         lost += lost_movement(chosen, ExportOptions.of(self._settings.export_options), target, len(scene.clips))
         unseen = dict.fromkeys([*left_out, *addon_export.disabled_in_instances(chosen)])
@@ -318,7 +320,7 @@ class OutputWriter:
     def write_objects(
         self, objects: list[Any], clips: list[str], outcome: Outcome, job: ConversionJob, target: BlenderFormat
     ) -> None:
-        """Write objects of the open file, unless this is a dry run.
+        """Write objects of the open file; a dry run only finds out what the exporter leaves out.
 
         Raises
         ------
@@ -338,10 +340,8 @@ class OutputWriter:
             self._report_left_out(objects, outcome, target)
         if target.moves_rigs_in:
             outcome.add(turned_rigs(objects, by_name(target.moves_rigs_in)))
-        if self._settings.dry_run:
-            return
         outputs, notices = blender_exchange.write_objects(self._session, objects, clips, outcome.target, target)
-        outcome.add(notices)
+        outcome.report(notices, strict=self._settings.strict)
         self.put(outcome, job, outputs)
 
     def _report_left_out(self, objects: list[Any], outcome: Outcome, target: BlenderFormat) -> None:

@@ -514,6 +514,11 @@ class Clip:
     original: bytes = b""
     """Content of the file that the clip was read from, so that its format can write unchanged joints as they were."""
 
+    @property
+    def frames_at_rate(self) -> int:
+        """The number of frames at ``fps``; ``times`` between these are not counted."""
+        return self.frame_count if self.times is None or not self.fps else round(self.duration * self.fps) + 1
+
 
 @dataclass
 class Scene:

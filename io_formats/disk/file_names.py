@@ -43,17 +43,19 @@ def is_device(path: str | os.PathLike[str]) -> bool:
 
 def distinct_file_names(names: Iterable[str]) -> list[str]:
     """Return :func:`file_name` of each name, with numbers for names that some system would treat as equal."""
-    result: list[str] = []
     taken: set[str] = set()
-    for given in names:
-        plain = name = file_name(given)
-        number = 2
-        while cautious_key(name) in taken:
-            name = f"{plain}_{number}"
-            number += 1
-        taken.add(cautious_key(name))
-        result.append(name)
-    return result
+    return [free_name(name, "", taken) for name in names]
+
+
+def free_name(stem: str, ending: str, taken: set[str]) -> str:
+    """Return a file name that is valid and unused in the folder on all systems, and add its key to ``taken``."""
+    plain, number = file_name(stem), 1
+    name = plain + ending
+    while cautious_key(name) in taken:
+        number += 1
+        name = f"{plain}_{number}{ending}"
+    taken.add(cautious_key(name))
+    return name
 
 
 @dataclass(frozen=True)

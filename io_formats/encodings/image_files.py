@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import struct
 import zlib
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -24,18 +25,19 @@ _MAGICS = {
     b"8BPS": "PSD",
     b"BM": "BMP",
 }
-_EXTENSIONS = (
-    (b"\x89PNG", ".png"),
-    (b"\xff\xd8\xff", ".jpg"),
-    (b"BM", ".bmp"),
-    (b"\xff\x4f\xff\x51", ".j2c"),
-    (b"\0\0\0\x0cjP", ".jp2"),
-    (b"II*\0", ".tif"),
-    (b"MM\0*", ".tif"),
-    (b"DDS ", ".dds"),
-    (b"RIFF", ".webp"),
-    (b"v/1\x01", ".exr"),
-)
+_EXTENSIONS = {
+    ".png": rb"\x89PNG",
+    ".jpg .jpeg": rb"\xff\xd8\xff",
+    ".bmp": rb"BM",
+    ".j2c .jpc .j2k": rb"\xff\x4f\xff\x51",
+    ".jp2": rb"\0\0\0\x0cjP",
+    ".tif .tiff .tx": rb"II\*\0|MM\0\*",
+    ".dds": rb"DDS ",
+    ".webp": rb"(?s)RIFF.{4}WEBP",
+    ".exr": rb"v/1\x01",
+    ".hdr": rb"#\?RADIANCE|#\?RGBE",
+}
+"""Beginnings of image files by their extensions, the usual one first."""
 _BEGINNING = re.compile(
     rb"\x89PNG|\xff\xd8\xff|(II|MM)(\*\0|\0[*+]|\+\0)|v/1\x01|#\?RADIANCE|#\?RGBE|8BPS|DDS |\xff\x4f\xff\x51"
     rb"|\0\0\0\x0cjP|GIF8|SDPX|XPDS|\x80\x2a\x5f\xd7|\x01\xda[\0\1]|BM.{12}[\x0c\x28\x34\x38\x40\x6c\x7c]\0\0\0"
@@ -68,9 +70,15 @@ def begins_as_picture(data: bytes) -> bool:
     return _BEGINNING.match(data) is not None or _is_targa(data)
 
 
-def extension_of(data: bytes, given: str) -> str:
-    """Return the extension of an image file by its content, or ``given`` if the content is unknown."""
-    return next((extension for magic, extension in _EXTENSIONS if data.startswith(magic)), given)
+def extension_of(data: bytes | Path, given: str) -> str:
+    """Return the extension of an image by its content or file, or ``given`` if it fits or the content is unknown."""
+    if isinstance(data, Path):
+        with data.open("rb") as file:
+            data = file.read(64)
+    for extensions, magic in _EXTENSIONS.items():
+        if re.match(magic, data):
+            return given if given.lower() in extensions.split() else extensions.split()[0]
+    return ".tga" if _is_targa(data) else given
 
 
 def _is_targa(data: bytes) -> bool:

@@ -150,7 +150,7 @@ class ExportClips(ExportFiles):
         written = tuple(written)
         return (
             counted(sum(len(scene.clips) for scene in written), "animation"),
-            counted(sum(clip.frame_count for scene in written for clip in scene.clips), "frame"),
+            counted(sum(clip.frames_at_rate for scene in written for clip in scene.clips), "frame"),
             counted(joint_count(written), "bone"),
         )
 

@@ -231,7 +231,7 @@ def test_an_import_that_fails_leaves_neither_images_nor_files(
 
 def test_a_wrapped_texture_is_exported_as_png(unchanged: Path, tmp_path: Path) -> None:
     """Viewers and most programs do not read compressed DDS files."""
-    from meshferry.blender_data.addon_formats import addon_export
+    from meshferry.blender_data.addon_formats import image_files
     from meshferry.blender_data.exporting.reading import material_reading
 
     image = Import(unchanged).image(of_runtime("leaves_alb"))
@@ -242,7 +242,7 @@ def test_a_wrapped_texture_is_exported_as_png(unchanged: Path, tmp_path: Path) -
     assert texture.name == "leaves_alb.png" and texture.data is not None
     found = glb_oracle.read_png(texture.data).astype(float)
     assert found.shape == (128, 128, 4) and np.abs(found - pixels(image)).max() < 1
-    with addon_export.own_image_files(tmp_path, "plant"):
+    with image_files.own_image_files(tmp_path, "plant", [image]):
         (path,) = tmp_path.rglob("*.*")
         assert path.name == "plant.leaves_alb.png" == Path(image.filepath).name
         assert path.read_bytes() == texture.data
@@ -339,7 +339,7 @@ def test_linked_pictures_are_not_written_through_a_planted_link(codestream: byte
 
 
 def test_a_packed_jpeg_2000_picture_is_exported_as_png(codestream: bytes, tmp_path: Path) -> None:
-    from meshferry.blender_data.addon_formats import addon_export
+    from meshferry.blender_data.addon_formats import image_files
     from meshferry.blender_data.exporting.reading import material_reading
 
     job = ProjectImages(is_linked=False, keep=lambda block: block, keep_file=lambda _path: None, report=Report())
@@ -347,5 +347,5 @@ def test_a_packed_jpeg_2000_picture_is_exported_as_png(codestream: bytes, tmp_pa
     texture = material_reading.read_texture(image, Report())
     assert texture.name == "leaf.png" and texture.data is not None
     assert np.abs(glb_oracle.read_png(texture.data) - pixels(image)).max() < 1
-    with addon_export.own_image_files(tmp_path, "plant"):
+    with image_files.own_image_files(tmp_path, "plant", [image]):
         assert [path.name for path in tmp_path.rglob("*.*")] == ["plant.leaf.png"]

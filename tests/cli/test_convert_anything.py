@@ -335,7 +335,7 @@ def test_images_of_one_name_do_not_meet(meshferry, tmp_path):
 def test_images_have_their_names_again_after_an_export(tmp_path):
     """Collections of one .blend file are exported one after the other."""
     import bpy
-    from meshferry.blender_data.addon_formats.addon_export import own_image_files
+    from meshferry.blender_data.addon_formats.image_files import own_image_files
 
     bark = bpy.data.images.new("Bark", 4, 4)
     bark.pixels = [0.25, 0.5, 0.75, 1.0] * 16
@@ -343,8 +343,8 @@ def test_images_have_their_names_again_after_an_export(tmp_path):
     for owner in ("crate", "lamp"):
         folder = tmp_path / owner
         folder.mkdir()
-        with own_image_files(folder, owner):
-            assert bark.name == f"{owner}.Bark"
+        with own_image_files(folder, owner, [bark]):
+            assert bark.name == f"{owner}.Bark.png"
             assert [path.name for path in folder.rglob("*.png")] == [f"{owner}.Bark.png"]
         assert (bark.name, bark.filepath, bark.packed_file is not None) == ("Bark", "", True)
 
@@ -406,7 +406,8 @@ def test_dry_run(meshferry, model, tmp_path, kind):
     strict = meshferry("convert", "--dry-run", "--strict", model, "--to", kind, "-o", tmp_path / "out")
     assert strict.status == int(losing)
     told = meshferry("convert", "--dry-run", model, "--to", kind, "-o", tmp_path / "out")
-    assert f"{model} would become {tmp_path / 'out' / 'model'}.{kind}: " in told.out
+    beside = " and 1 file beside it" if kind in {"gltf", "obj"} else ""
+    assert f"{model} would become {tmp_path / 'out' / 'model'}.{kind}{beside}: " in told.out
 
 
 def test_dry_run_writes_no_cache(meshferry, model, tmp_path):

@@ -40,6 +40,16 @@ def test_no_character_of_a_name_acts(meshferry, windmill, tmp_path, monkeypatch,
     assert not ACTING.search(meshferry(command, "--bad" + name).err)
 
 
+def test_names_outside_the_encoding_of_the_locale_are_no_defect(monkeypatch):
+    from meshferry.cli import output
+
+    problem = UnicodeEncodeError("ascii", "out/Ж.mesh", 4, 5, "ordinal not in range(128)")
+    assert "defect" in output.cause(problem)
+    monkeypatch.setattr(output.sys, "getfilesystemencoding", lambda: "ascii")
+    assert "Ж.mesh" in output.cause(problem) and "PYTHONUTF8" in output.cause(problem)
+    assert "defect" not in output.cause(problem)
+
+
 def test_line_breaks_in_messages_are_escaped():
     from meshferry.cli.output import cause
     from meshferry.io_formats.core.errors import ExportError, FormatError

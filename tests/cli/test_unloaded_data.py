@@ -1,6 +1,7 @@
 """Conversions of .blend files of which Blender did not load or evaluate everything, and of movement without actions."""
 
 import pytest
+from conversion_models import ROOT
 from outputs import opened
 from test_convert_blend import save_scene
 
@@ -221,3 +222,38 @@ def test_movement_that_blenders_exporters_leave_out(meshferry, cubes, tmp_path, 
     is_lost = is_lost or (extension == "obj" and edit in (by_action, by_both))
     named = "movement" in done.err or "holds no animation" in done.err or "not carried over as animation" in done.err
     assert (done.status, named) == (int(is_lost), is_lost), done.err
+
+
+def without_faces(bpy, obj, *, instances):
+    """Add geometry nodes that leave nothing, or only instances."""
+    group = bpy.data.node_groups.new("G", "GeometryNodeTree")
+    for way in ("INPUT", "OUTPUT"):
+        group.interface.new_socket("Geometry", in_out=way, socket_type="NodeSocketGeometry")
+    nodes = [group.nodes.new(f"NodeGroup{way}") for way in ("Input", "Output")]
+    if instances:
+        spread, shape = group.nodes.new("GeometryNodeInstanceOnPoints"), group.nodes.new("GeometryNodeMeshCube")
+        group.links.new(nodes[0].outputs[0], spread.inputs["Points"])
+        group.links.new(shape.outputs[0], spread.inputs["Instance"])
+        group.links.new(spread.outputs[0], nodes[1].inputs[0])
+    obj.modifiers.new("N", "NODES").node_group = group
+
+
+@pytest.mark.parametrize("instances", [False, True])
+def test_meshes_of_which_modifiers_leave_nothing(meshferry, cubes, tmp_path, instances):
+    """An object that shows instances instead has lost nothing."""
+    path, change = cubes
+    change(lambda bpy, obj: without_faces(bpy, obj, instances=instances))
+    for extension in ("timbermesh", "node") if instances else ("timbermesh", "node", "obj", "fbx"):
+        done = meshferry("convert", path, tmp_path / f"out.{extension}")
+        lines = [line for line in done.err.splitlines() if "Used: it has no faces" in line]
+        assert done.status == 0 and len(lines) == (not instances), (extension, done.err)
+        assert instances or meshferry("convert", path, tmp_path / f"out.{extension}", "--strict").status == 1
+
+
+@pytest.mark.slow
+def test_frames_of_an_export_with_keys_between_them(meshferry, tmp_path):
+    """The keys of the dance have another rate than the scene."""
+    example = ROOT / "examples" / "dance.anim"
+    assert meshferry("convert", example, tmp_path / "dance.blend").status == 0
+    done = meshferry("convert", tmp_path / "dance.blend", tmp_path / "dance.anim")
+    assert "97 frames at 24 fps" in done.out

@@ -27,7 +27,7 @@ from ..reading.material_reading import (
     emission_of,
     images_of,
     occlusion_inputs,
-    report_tiles,
+    report_still,
     shader_of,
     slot_of_faces,
     upstream,
@@ -310,9 +310,8 @@ def _report_left_out(name: str, material: bpy.types.Material, gltf: GltfMaterial
     reached = _reached(material)
     images = {node.image: None for node in reached if node.type == "TEX_IMAGE" and node.image is not None}
     for image in images:
-        if image.source == "TILED":
-            report_tiles(report, image)
-        elif not any(image.size):
+        report_still(report, image)
+        if not any(image.size) and image.source not in {"TILED", "SEQUENCE"}:
             text = "the image '{}' of its PBR material is missing or cannot be read"
             about.loss("unreadable-image", text, Named("image", image.name))
     lost = [label for extension, label in EXTENSIONS.items() if extension in gltf.extensions]

@@ -14,10 +14,10 @@ from ...armature_modifiers import MESHABLE
 from ...steps import Steps
 from ..baking.material_bakes import Bakery, BakeSurface, BakeTask, is_mended, planned, uses
 from ..model_exporter import SceneExport
-from ..reading.material_reading import materials_by_name, read_material, read_materials
+from ..reading.material_reading import materials_by_name, read_material, read_materials, report_other_images
 from ..reading.shader_nodes import LeftOut
 from . import material_losses
-from .gltf_export import gltf_materials
+from .gltf_export import gltf_materials, needs_gltf
 from .model_meshes import LodModelMeshes
 from .model_objects import ModelNodes
 
@@ -109,6 +109,7 @@ class ModelMaterials:
             left_out.report(name, report, is_off=not export.bakes)
             image = material_losses.diffuse_of(shading).image
             plain.mapping = image.mapping if image is not None and plain.texture is not None else None
+        report_other_images((one for one in others.values() if not needs_gltf(one)), report)
         if export.options.use_pbr_materials:
             glb = gltf_materials(export.context, found, report)
             for plain in made:

@@ -14,7 +14,7 @@ import numpy as np
 from ....io_formats.core.messages import Named, Report, Text
 from ....io_formats.core.shading import Extension, ImageMap, Mapping, Pixels, Projection, Texture
 from ....io_formats.disk.special_files import special_kind
-from .material_reading import MOST_PIXELS, file_name_of, image_path, report_tiles, stored_pixels
+from .material_reading import MOST_PIXELS, file_name_of, image_path, report_still, stored_pixels
 from .shader_nodes import LeftOut, Socket, source
 
 _PLAIN_SOURCES = ("FILE", "GENERATED", "TILED")
@@ -49,8 +49,7 @@ class ImageReader:
         """Return an image as a texture that is read on demand; None, with a message, if it cannot be exported."""
         width, height = (int(side) for side in image.size)
         if image.source not in _PLAIN_SOURCES:
-            text = "it is a film or a sequence of images, which was not exported"
-            self._report.loss("image-not-exported", text, item=Named("image", image.name))
+            report_still(self._report, image)
             return None
         if not width * height:
             text = "the image is missing or cannot be read, so that materials have their values without it"
@@ -60,8 +59,7 @@ class ImageReader:
             text = "the image is too large to be exported; scale it down"
             self._report.loss("image-not-exported", text, item=Named("image", image.name))
             return None
-        if image.source == "TILED":
-            report_tiles(self._report, image)
+        report_still(self._report, image)
         if image.is_float:
             text = "it has more than 8 bits per channel, of which 8 are exported"
             self._report.change("image-depth-changed", text, item=Named("image", image.name))

@@ -11,7 +11,7 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ....io_formats.core.messages import Named, Report
+from ....io_formats.core.messages import Named, Report, of_kind
 from ....io_formats.core.scene import Material
 from ....io_formats.core.shading import Pixels, Texture
 from ....io_formats.encodings import image_files
@@ -48,7 +48,7 @@ def read_material(material: bpy.types.Material, report: Report) -> Material:
     made = Material(name, _plain_color(shader), emission_of(shader), is_transparent=_is_transparent(shader))
     source = shader.inputs[COLOR_INPUTS[shader.type]]
     if source.is_linked:
-        image = next((image for image in images_of(source) if image is not None), None)
+        image = _color_image(shader)
         fixed = fixed_color_of(source)
         if image is not None:
             made.texture = read_texture(image, report)
@@ -161,8 +161,7 @@ def read_texture(image: bpy.types.Image, report: Report) -> Texture:
     """Return the texture of an image: its file, or its bytes if it is packed, painted on or never saved."""
     width, height = (int(side) for side in image.size)
     path = image_path(image)
-    if image.source == "TILED":
-        report_tiles(report, image)
+    report_still(report, image)
     texture = Texture(file_name_of(image, path), path, width=width, height=height)
     data = _png(image, report) if _has_own_pixels(image) else packed_content(image, report)
     if data is None:
@@ -171,9 +170,36 @@ def read_texture(image: bpy.types.Image, report: Report) -> Texture:
     return replace(texture, name=name, path="", data=data)
 
 
+def shown_images(material: bpy.types.Material) -> set[bpy.types.Image]:
+    """Return the images that have an effect on a material."""
+    tree = compat.node_tree(material)
+    output = output_of(tree) if tree is not None else None
+    entries = [output.inputs[name] for name in ("Surface", "Displacement")] if output is not None else []
+    return {image for entry in entries for image in images_of(entry) if image is not None}
+
+
+def _color_image(shader: bpy.types.Node) -> bpy.types.Image | None:
+    """Return the nearest image before the colour of a shader."""
+    found = images_of(shader.inputs[COLOR_INPUTS[shader.type]])
+    return next((image for image in found if image is not None), None)
+
+
+def report_other_images(materials: Iterable[bpy.types.Material], report: Report) -> None:
+    """Report the images of materials that are not before their colour, or there behind another one."""
+    shaders = ((material, shader_of(tree)) for material in materials if (tree := compat.node_tree(material)))
+    lost = {i for material, shader in shaders if shader for i in shown_images(material) - {_color_image(shader)}}
+    report_lost_images({image.name for image in lost}, report)
+
+
+def report_lost_images(names: Iterable[str], report: Report) -> None:
+    """Report the images of materials that are not in a file, or of which only a still is."""
+    text = "{} of the materials left out or written as a still: {}"
+    report.loss_of("images-left-out", text, of_kind("image", sorted(names)), "image")
+
+
 def _has_own_pixels(image: bpy.types.Image) -> bool:
-    """Return whether an image was painted on or never saved, so that no file has its pixels."""
-    return bool(image.is_dirty or (image.source == "GENERATED" and image.packed_file is None))
+    """Return whether an image is a film, or was painted on or never saved, so that no image file has its pixels."""
+    return bool(image.is_dirty or image.source == "MOVIE" or (image.source == "GENERATED" and not image.packed_file))
 
 
 def pack_pixels(image: bpy.types.Image) -> None:
@@ -195,9 +221,13 @@ def image_path(image: bpy.types.Image) -> str:
     return path.replace("<UDIM>", "1001").replace("<UVTILE>", "u1_v1") if image.source == "TILED" else path
 
 
-def report_tiles(report: Report, image: bpy.types.Image) -> None:
-    """Report that only one tile of a tiled image is exported."""
-    report.loss("image-tiles", "it is in tiles, of which only the first was exported", item=Named("image", image.name))
+def report_still(report: Report, image: bpy.types.Image) -> None:
+    """Report that only one image of tiles, a sequence or film is exported."""
+    about = report.about(Named("image", image.name))
+    if image.source == "TILED":
+        about.loss("image-tiles", "it is in tiles, of which only the first was exported")
+    elif image.source not in {"FILE", "GENERATED"}:
+        about.loss("image-still", "it is a film or a sequence of images, of which at most one was exported")
 
 
 def packed_content(image: bpy.types.Image, report: Report) -> bytes | None:

@@ -70,8 +70,8 @@ class MeshReader:
             return None
         with arrays.mesh_of(seen) as data:
             if data is None or not len(data.polygons):
-                if data is not None and len(data.vertices):
-                    report_without_faces(self.report, obj, Text("it has vertices but no faces"))
+                if data is not None and (len(data.vertices) or not is_instance):
+                    report_without_faces(self.report, obj, seen, data)
                 return None
             return self.convert(obj, seen, data, Triangulation.of(data))
 
@@ -193,9 +193,14 @@ class MeshReader:
         return [_color(attribute, data, loops) for attribute in found[: self.can.color_layers]]
 
 
-def report_without_faces(report: Report, obj: bpy.types.Object, what: Text) -> None:
-    """Report an object without faces."""
-    report.loss("mesh-without-faces", "{}; nothing of its mesh was exported", what, item=obj.name)
+def report_without_faces(report: Report, obj: bpy.types.Object, seen: bpy.types.Object, data: bpy.types.Mesh) -> None:
+    """Report an object whose mesh has no faces, unless it had none in its file, or shows instances instead."""
+    is_bare = isinstance(obj.data, bpy.types.Mesh) and not len(obj.data.polygons)
+    is_as_imported = is_bare and any(made.meshferry.from_file for made in obj.users_collection)
+    shows_others = obj.instance_type not in {"VERTS", "FACES"} and _has_instances(seen)
+    if len(data.vertices) or not (is_as_imported or shows_others):
+        what = Text("it has vertices but no faces") if len(data.vertices) else Text("it has no faces")
+        report.loss("mesh-without-faces", "{}; nothing of its mesh was exported", what, item=obj.name)
 
 
 def shows_surface(seen: bpy.types.Object) -> bool:

@@ -156,7 +156,7 @@ class RestMeshes:
             return None
         with arrays.mesh_of(seen) as data:
             if data is None or not len(data.polygons):
-                return self._without_faces(obj, data)
+                return self._without_faces(obj, seen, data)
             keys = shape_keys(obj) if self.use_keys else []
             _report_relative_keys(obj, keys, self.report)
             if plain:
@@ -174,18 +174,15 @@ class RestMeshes:
             mesh.symbols = json.loads(obj.data.meshferry.symbols or "{}")
         return mesh
 
-    def _without_faces(self, obj: bpy.types.Object, data: bpy.types.Mesh | None) -> Mesh | None:
+    def _without_faces(self, obj: bpy.types.Object, seen: bpy.types.Object, data: bpy.types.Mesh | None) -> Mesh | None:
         """Report an object without faces.
 
         Return an empty mesh if the object was imported without faces, otherwise None.
         """
         if data is None:
             return None
-        from_file = len(obj.meshferry.surfaces) or any(c.meshferry.from_file for c in obj.users_collection)
-        if len(data.vertices) or not from_file:
-            what = Text("it has vertices but no faces") if len(data.vertices) else Text("it has no faces")
-            report_without_faces(self.report, obj, what)
-        if not from_file:
+        report_without_faces(self.report, obj, seen, data)
+        if not (len(obj.meshferry.surfaces) or any(c.meshferry.from_file for c in obj.users_collection)):
             return None
         mesh = Mesh(np.empty((0, 3), np.float32), np.empty(0, np.int32), np.empty(0, np.int32))
         mesh.surfaces = surfaces.read(obj, [], [])

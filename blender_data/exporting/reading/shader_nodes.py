@@ -115,14 +115,30 @@ def source(entry: Socket) -> Socket:
 
 
 def sources(entry: Socket) -> Iterator[Socket]:
-    """Yield the outputs of nodes that an input depends on, nearest first."""
+    """Yield the outputs of nodes that an input depends on, nearest first, without those that have no effect."""
     waiting, seen = [entry], set[tuple[Any, tuple[Any, ...]]]()
     while waiting and len(seen) < _MOST_NODES:
         found = source(waiting.pop(0))
         if not found.is_value and (found.node, found.groups) not in seen:
             seen.add((found.node, found.groups))
             yield found
-            waiting += [Socket(socket, found.groups) for socket in found.node.inputs if socket.is_linked]
+            waiting += [Socket(socket, found.groups) for socket in found.node.inputs if _has_effect(socket)]
+
+
+def _has_effect(entry: Any) -> bool:
+    """Return whether an input is linked and counts, since no strength, weight or factor of its node is a constant 0."""
+    if not (entry.is_linked and entry.enabled):
+        return False
+    node, part = entry.node, entry.name.partition(" ")[0]
+    if node.type in {"MIX", "MIX_RGB", "MIX_SHADER"}:
+        factor, first, second = [socket for socket in node.inputs if socket.enabled][:3]
+        without = {0.0: second, 1.0: first if getattr(node, "blend_type", "MIX") == "MIX" else None}
+        return factor.is_linked or factor.type != "VALUE" or without.get(factor.default_value) != entry
+    gates = ("Strength", *(part + kind for kind in ("", " Weight", " Strength")))
+    found = [socket for name in gates if (socket := node.inputs.get(name)) not in (None, entry)]
+    return entry.name == "Normal" or not any(
+        socket.type == "VALUE" and not socket.is_linked and socket.default_value == 0.0 for socket in found
+    )
 
 
 def output_of(tree: bpy.types.NodeTree) -> Any:

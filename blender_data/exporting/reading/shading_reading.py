@@ -46,13 +46,16 @@ class NormalReader:
         """Return the normal map at an input, also if a Bump node is between them; None if there is none."""
         found = source(entry)
         while not found.is_value and found.node.type == "BUMP":
-            self._values.left_out.add_node(found.node)
+            if self._values.constant(found.input("Strength")) != 0.0:
+                self._values.left_out.add_node(found.node)
             found = source(found.input("Normal"))
         if found.is_value:
             return None
         node = found.node
         if node.type != "NORMAL_MAP" or node.space not in {"TANGENT", "OBJECT"}:
             self._values.left_out.add_node(node)
+            return None
+        if self._values.constant(found.input("Strength")) == 0.0:
             return None
         color = self._color(source(found.input("Color")))
         image = self._values.maps.of(color.image, is_data=True) if color.image is not None else None
@@ -288,6 +291,9 @@ class _MaterialReader:
             return _Surface(found)
         if node.type == "MIX_SHADER":
             inputs = [source(found.input(number)) for number in (1, 2)]
+            share = self.values.constant(found.input(0))
+            if share in {0.0, 1.0} and not _is_transparent(inputs[int(share)]):
+                return self._surface(inputs[int(share)])
             for number, other in ((0, 1), (1, 0)):
                 if _is_transparent(inputs[number]) and not inputs[other].is_value:
                     added = _added_to_background(inputs[other]) if number == 0 else None

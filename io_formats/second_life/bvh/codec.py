@@ -39,6 +39,8 @@ class Bvh:
     """Seconds."""
     frames: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))
     """(F, n) numbers, in the order of the joints and their channels: inches and degrees."""
+    rows_left: int = 0
+    """Number of rows beyond the stated number of frames, which the viewer does not read."""
 
     def channels(self, number: int) -> npt.NDArray[np.float64]:
         """Return the numbers of a joint, (F, 3) or (F, 6)."""
@@ -106,6 +108,7 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> Bvh:
         lines.place -= 1
         raise lines.error("the frame time is not between {:f} and {:,} seconds", _LEAST_FRAME_TIME, _MOST_FRAME_TIME)
     document.frames = lines.table(int(count), sum(joint.channel_count for joint in document.joints))
+    document.rows_left = len(lines.lines) - lines.place
     return document
 
 

@@ -121,6 +121,9 @@ def to_scene(document: Bvh, name: str, options: Options) -> Scene:
     """
     scene = Scene(name)
     _report_axes(document, scene)
+    if document.rows_left:
+        text = "{} after the {:,} that the file states left out, as in the viewer"
+        scene.report.loss("bvh-rows-left-out", text, counted(document.rows_left, "frame"), len(document.frames))
     played_joints = _played_joints(document, scene)
     has_attachments = any(not avatar_joints.table()[name].is_bone for name in played_joints.values())
     skeleton = skeletons.avatar_skeleton(with_collision_volumes=False, with_attachments=has_attachments)

@@ -371,7 +371,7 @@ class Materials:
             values = (shown, texture.width, texture.height, MOST_PIXELS, MOST_PIXELS)
             report.change("texture-scaled-down", template, *values)
         own = str(texture.name if path is None else path.name)
-        name = texture_name(own, extension) if self._is_copied else own
+        name = texture_name(own if path is None else path.stem, extension) if self._is_copied else own
         self.images.append(Image(name, path, texture.data or b"", is_copied=self._is_copied))
         return len(self.images) - 1
 
@@ -380,4 +380,4 @@ def _extension(texture: Texture) -> str:
     """Return a texture's extension with its dot, preferably from its content, or empty if it is unknown."""
     found = re.search(r"\.([A-Za-z0-9]{1,5})\Z", texture.path if texture.data is None else texture.name)
     given = f".{found[1].lower()}" if found else ""
-    return given if texture.data is None else extension_of(texture.data, given)
+    return extension_of(Path(texture.path) if texture.data is None else texture.data, given)

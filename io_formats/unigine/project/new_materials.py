@@ -17,6 +17,7 @@ from ...core import shading as neutral
 from ...core.messages import Named, Report, Text, joined
 from ...core.scene import Material, plain_shading
 from ...core.shading import Channel, Color, Extension, Factor, ImageMap, NormalMap, Opacity, Projection, Shading, Tint
+from ...disk.file_names import free_name
 from ...encodings.quantization import linear_to_srgb
 from .guids import GUID_PREFIX
 from .new_assets import AssetKind, NewAsset
@@ -32,7 +33,6 @@ from .new_textures import (
     TextureKind,
     can_be_made,
     copy_recipe,
-    free_name,
 )
 from .project_materials import name_hash
 

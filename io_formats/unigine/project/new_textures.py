@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ...core.errors import FormatError
 from ...core.messages import Named, Report, counted, listed, of_kind
 from ...core.shading import Channel, Pixels, Texture
-from ...disk.file_names import cautious_key, file_name
+from ...disk.file_names import free_name
 from ...encodings import image_files
 from .new_assets import AssetKind, NewAsset, Parameter
 
@@ -262,14 +262,3 @@ def _plain_stem(name: str, kind: TextureKind) -> str:
     postfixes = (kind.postfix, ALBEDO.postfix, SHADING.postfix)
     ending = next((postfix for postfix in postfixes if stem.lower().endswith(postfix)), "")
     return stem[: len(stem) - len(ending)] or stem
-
-
-def free_name(stem: str, ending: str, taken: set[str]) -> str:
-    """Return a file name that is valid and unused in the folder on all systems, and add its key to ``taken``."""
-    plain, number = file_name(stem), 1
-    name = plain + ending
-    while cautious_key(name) in taken:
-        number += 1
-        name = f"{plain}_{number}{ending}"
-    taken.add(cautious_key(name))
-    return name

@@ -46,3 +46,6 @@ def test_png_files_without_pixels_are_not_plain() -> None:
 
 def test_extensions_follow_the_content() -> None:
     assert [extension_of(data, ".tga") for data in (PNG, b"DDS |", b"BM12", b"?")] == [".png", ".dds", ".bmp", ".tga"]
+    assert [extension_of(b"\xff\xd8\xff", given) for given in (".JPEG", ".png", "")] == [".JPEG", ".jpg", ".jpg"]
+    assert extension_of(b"RIFF\0\0\0\0AVI LIST", ".avi") == ".avi"
+    assert extension_of(bytes((0, 0, 2, *[0] * 9, 1, 0, 1, 0, 24, 0)), ".001") == ".tga"

@@ -344,6 +344,14 @@ def test_bvh_of_sixty_seconds_is_not_longer_for_the_viewer(fps: float) -> None:
     assert 59.999 < total <= 60
 
 
+def test_bvh_rows_beyond_the_stated_number_are_named() -> None:
+    rows = b"1 2 3 0 0 0\n" * 2
+    found = SECOND_LIFE_BVH.to_scene(SECOND_LIFE_BVH.read(made.BVH.rstrip(b"\n") + b"\n" + rows + b"\n"), "x")
+    assert ["2 frames after the 4" in str(message) for message in found.warnings if message.is_loss] == [True]
+    whole = SECOND_LIFE_BVH.to_scene(SECOND_LIFE_BVH.read(made.BVH), "x")
+    assert not [message for message in whole.warnings if message.is_loss]
+
+
 def test_bvh_joints_beside_the_bones() -> None:
     """The uploader knows attachment points with ``_`` for spaces; of other names it does not turn the axes."""
     found = {}
