@@ -180,23 +180,21 @@ class ExportOptions(Options):
     )
     use_pbr_materials: bool = option(
         "PBR Materials",
-        "Write a .glb file for each material that a diffuse colour and texture cannot show: a Principled "
-        "BSDF with metal, emission, occlusion, or an image for roughness, normals or alpha",
+        "Write a .glb file for each material that a diffuse colour and texture cannot show",
         default=True,
         section="File",
         needs=lambda can: can.gltf_materials,
     )
     use_bake_materials: bool = option(
         "Bake Materials",
-        "Render materials to pictures if files cannot hold their nodes, such as procedural textures, mixed images and "
-        "bump",
+        "Render materials to pictures if files cannot hold their nodes",
         default=True,
         section="Materials",
         needs=lambda can: can.bakes_materials,
     )
     bake_size: int = option(
         "Size",
-        "Width and height of baked pictures, a power of two. Pictures of images keep the size of these up to it",
+        "Width and height of baked pictures, a power of two",
         default=1024,
         minimum=64,
         maximum=2048,

@@ -65,7 +65,7 @@ CARRIES = {
     "meshes": "",
     "placement": "models of other files",
     "opaque_colors": "",
-    "bakes_materials": "materials of nodes (baked)",
+    "bakes_materials": "",
     "joins_objects": "",
     "joins_clips": "",
     "knows_joint": "",
