@@ -10,6 +10,7 @@ import numpy.typing as npt
 from ....io_formats.core.shading import Pixels
 from ....io_formats.encodings.quantization import linear_to_srgb, to_unorm
 from .emission_copies import Map
+from .surface_shaders import BLACK
 
 Values = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
@@ -41,10 +42,6 @@ class Look:
     values: dict[str, tuple[float, ...]] = field(default_factory=dict)
     """Values of inputs without a picture, by their keys in ``surface_shaders.INPUTS``."""
 
-    def pictures(self) -> list[Pixels]:
-        found = (self.base, self.surface, self.specular, self.normal, self.emission)
-        return [picture for picture in found if picture is not None]
-
 
 def look_of(maps: Maps, values: dict[str, tuple[float, ...]], *, is_emission: bool) -> Look:
     """Return the look of baked maps; ``values`` are those of the inputs that were not baked."""
@@ -75,12 +72,10 @@ def look_of(maps: Maps, values: dict[str, tuple[float, ...]], *, is_emission: bo
 
 def _add_base(look: Look, maps: Maps, cover: Values | None, alpha: Values | None) -> None:
     if Map.COLOR in maps:
-        colors, mask = maps[Map.COLOR]
-        if cover is not None:
-            colors, mask = colors / cover, mask & (cover[..., 0] > _COVERED)
-        colors = _srgb(colors)
+        found, mask = _uncovered(*maps[Map.COLOR], cover)
+        colors = _srgb(found)
         if _spread(colors[mask]) < _SAME:
-            look.values["color"] = (*maps_mean(maps[Map.COLOR][0], cover, mask), 1.0)
+            look.values["color"] = (*(found[mask].mean(axis=0).tolist() if mask.any() else BLACK[:3]), 1.0)
         else:
             look.base = np.dstack([filled(colors, mask), np.ones(mask.shape, np.float32)])
     if alpha is not None and "color" in look.values and look.base is None:
@@ -91,18 +86,15 @@ def _add_base(look: Look, maps: Maps, cover: Values | None, alpha: Values | None
     look.base = None if look.base is None else _encoded(look.base)
 
 
-def maps_mean(colors: Values, cover: Values | None, mask: Mask) -> tuple[float, ...]:
-    """Return the mean of linear colours that are divided by their coverage."""
-    shown = colors if cover is None else colors / cover
-    return tuple(shown[mask].mean(axis=0).tolist()) if mask.any() else (0.0, 0.0, 0.0)
+def _uncovered(values: Values, mask: Mask, cover: Values | None) -> tuple[Values, Mask]:
+    """Return values that are divided by their coverage, and the pixels that have some."""
+    return (values, mask) if cover is None else (values / cover, mask & (cover[..., 0] > _COVERED))
 
 
 def _add_surface(look: Look, maps: Maps, cover: Values | None) -> None:
     if Map.SURFACE not in maps:
         return
-    values, mask = maps[Map.SURFACE]
-    if cover is not None:
-        values, mask = values / cover, mask & (cover[..., 0] > _COVERED)
+    values, mask = _uncovered(*maps[Map.SURFACE], cover)
     varying = False
     for channel, key in ((1, "roughness"), (2, "metallic")):
         if _spread(values[mask][:, channel]) < _SAME:

@@ -91,14 +91,10 @@ class SurfaceShaders:
         """Return whether all shaders can be baked."""
         return bool(self.shaders) and not self.others
 
-    def values(self, key: str) -> set[tuple[float, ...] | None]:
-        """Return the different constants at an input of the shaders; None stands for nodes."""
-        owners = self.emitting if key in {"emission", "strength"} else self.shaders
-        return {_value(one, INPUTS[one.node.type].get(key, 1.0)) for one in owners}
-
     def constant(self, key: str) -> tuple[float, ...] | None:
         """Return the value of an input that is the same in all shaders, otherwise None."""
-        found = self.values(key)
+        owners = self.emitting if key in {"emission", "strength"} else self.shaders
+        found = {_value(one, INPUTS[one.node.type].get(key, 1.0)) for one in owners}
         return next(iter(found)) if len(found) == 1 else None
 
     def has_normals(self) -> bool:
