@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from meshferry.blender_data.exporting.baking import cycles_bakes, material_bakes  # noqa: E402
 from meshferry.blender_data.exporting.baking.emission_copies import Map  # noqa: E402
 from meshferry.io_formats.core.messages import Report  # noqa: E402
+from meshferry.io_formats.encodings import image_files  # noqa: E402
 from meshferry.io_formats.second_life.upload_set.format import SECOND_LIFE_UPLOAD  # noqa: E402
 from meshferry.io_formats.unigine.scene.format import UNIGINE_SCENE  # noqa: E402
 from test_material_losses import Panel, scene_of  # noqa: E402
@@ -181,6 +182,7 @@ def test_each_map_has_its_role(panel: Panel, file_format: Any) -> None:
     maps = panel.object.data.uv_layers
     maps.new(name="Active")
     maps.active = maps["Active"]
+    maps["Active"].uv.foreach_set("vector", [1, 0.5, 1, 1, 0.5, 1, 0.5, 0.5])
     maps["Second"].active_render = True
     uv = panel.tree.nodes.new("ShaderNodeTexCoord").outputs["UV"]
     panel.set(Base_Color=panel.node("Gamma", uv, 1.0))
@@ -215,6 +217,19 @@ def test_values_are_those_shown_at_the_frame(panel: Panel, way: str) -> None:
         socket.default_value = 0.77
     assert np.abs(pixels(shading().roughness.image)[..., 1] - 0.77 * U).max() < STEP
     assert socket.default_value == pytest.approx(0.77) and bpy.context.scene.frame_current == 77
+
+
+def test_sequences_show_the_picture_of_the_frame(panel: Panel, tmp_path: Path) -> None:
+    for number, grey in enumerate((51, 204), 1):
+        path = tmp_path / f"film{number:04}.png"
+        path.write_bytes(image_files.encode_png(np.full((4, 4, 3), grey, np.uint8)))
+    image = bpy.data.images.load(str(tmp_path / "film0001.png"))
+    image.source, image.colorspace_settings.name = "SEQUENCE", "Non-Color"
+    node = panel.tree.nodes.new("ShaderNodeTexImage")
+    node.image, node.image_user.frame_duration, node.image_user.use_auto_refresh = image, 2, True
+    bpy.context.scene.frame_set(2)
+    panel.set(Roughness=panel.node("Math", node.outputs[0], 2.0, operation="POWER"))
+    assert shading().roughness.value == pytest.approx(0.64, abs=1e-3)
 
 
 @pytest.mark.parametrize("file_format", [SECOND_LIFE_UPLOAD, UNIGINE_SCENE])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import bpy
 
 from ....io_formats.core.messages import Text
-from ..reading.material_reading import occlusion_inputs
+from ..reading.material_reading import image_path, occlusion_inputs
 from ..reading.shader_nodes import Socket, output_of, source, sources
 
 BLACK = (0.0, 0.0, 0.0, 1.0)
@@ -137,7 +138,7 @@ class SurfaceShaders:
         return [
             image.name if image is not None else name
             for name, image in images
-            if image is None or image.source == "TILED" or not all(image.size)
+            if image is None or image.source == "TILED" or not (all(image.size) or _is_film(image))
         ]
 
     def dependence(self, uv_map: str, *, is_shown: bool) -> Dependence:
@@ -154,9 +155,10 @@ class SurfaceShaders:
         found = {_values(one) for one in mappings}
         shared = mappings[0] if is_plain and len(found) == 1 and None not in found else None
         is_periodic = is_plain and (shared is not None or not any(one is not None for one in mappings))
-        size = max((tuple(node.image.size) for node in images), key=lambda pair: pair[0] * pair[1], default=(16, 16))
+        sizes = [tuple(node.image.size) for node in images]
+        size = max(sizes, key=lambda pair: pair[0] * pair[1], default=(16, 16))
         has_textures = any(one.node.type.startswith("TEX_") and one.node.type != "TEX_IMAGE" for one in reached)
-        has_coordinates = not is_plain or has_textures
+        has_coordinates = not is_plain or has_textures or (0, 0) in sizes
         return Dependence(True, is_periodic, shared, None if has_coordinates else size)
 
 
@@ -168,6 +170,11 @@ def _value(shader: Socket, given: Any) -> tuple[float, ...] | None:
     if found.is_value:
         return found.numbers()
     return Socket(found.node.outputs[0]).numbers() if found.node.type in {"RGB", "VALUE"} else None
+
+
+def _is_film(image: bpy.types.Image) -> bool:
+    """Return whether an image is a film or sequence, whose size is not known before it is shown."""
+    return image.source in {"MOVIE", "SEQUENCE"} and os.path.isfile(image_path(image))
 
 
 def _is_uv(found: Socket) -> bool:
