@@ -10,6 +10,7 @@ BENCH_ARGS ?=
 DOCS_ARGS ?=
 VERSION ?=
 PYTEST_ARGS ?=
+WINDOWS_ARGS ?=
 # Two processes, with half of the tests in Blender each (see tests/conftest.py). PYTEST_ARGS=-n0 runs all tests in one.
 PROCESSES := -n 2
 # Compiled modules are kept, even on a machine whose environment says otherwise: pytest rewrites the assertions of all
@@ -17,7 +18,7 @@ PROCESSES := -n 2
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup convert test test-all package package-test bench fuzz coverage lint format docs release gui-test blender-test clean
+.PHONY: help setup convert test test-all package package-test bench fuzz coverage lint format docs release gui-test blender-test windows-test clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,7 +41,7 @@ test: setup ## Run all but the slow tests on .venv; PYTEST_ARGS=… adds options
 test-all: setup ## Run all tests on .venv
 	@timeout --signal=INT --kill-after=60 3600 $(PYTHON) -m pytest $(PROCESSES) $(PYTEST_ARGS)
 
-package: setup ## Build and validate the extension packages into build/packages
+package: setup ## Build and validate the extension packages, wheel and sdist into build/packages
 	@$(PYTHON) scripts/package_extension.py
 
 package-test: package ## Install the built package in both LTS versions of Blender and use it
@@ -75,6 +76,9 @@ release: setup ## Make a release: VERSION=0.2.0 goes into manifest and changelog
 
 blender-test: setup ## Run the tests inside a real Blender, where one can be had
 	@scripts/run_blender_tests
+
+windows-test: ## Run tests in the Windows builds of Python and Blender under Wine; WINDOWS_ARGS=--all runs more
+	@scripts/run_windows_tests $(WINDOWS_ARGS)
 
 gui-test: ## Import by menu, dialog and drop in a real Blender window; pictures in build/pictures
 	@scripts/run_window_test

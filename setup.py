@@ -11,7 +11,7 @@ from setuptools import find_packages, setup
 from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parent
-PARTS = ("blender_data", "cli", "io_formats", "operators")
+PARTS = ("blender_data", "cli", "io_formats", "library", "operators")
 
 
 class BuildWithoutSetup(build_py):

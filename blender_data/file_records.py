@@ -52,10 +52,24 @@ class AllowedExports:
     """Digest of each file that was written beside an allowed one, by path."""
     is_pending: bool = False
     """Whether the files wait for their export since the last save."""
+    spellings: dict[str, str] = field(default_factory=dict)
+    """Path of each allowed file as the user sees it, where that is not its key."""
 
     def allow(self, path: Path) -> None:
         """Allow a file."""
-        self.digests.setdefault(file_key(path), "")
+        key = file_key(path)
+        self.digests.setdefault(key, "")
+        if key != str(path):
+            self.spellings[key] = str(path)
+
+    def forbid(self, path: str | Path) -> None:
+        """Remove a file from the list, under any spelling of its path."""
+        self.digests.pop(file_key(path), None)
+        self.spellings.pop(file_key(path), None)
+
+    def paths(self) -> list[str]:
+        """Return the paths of the allowed files as the user sees them."""
+        return [self.spellings.get(key, key) for key in self.digests]
 
     def allows(self, path: Path) -> bool:
         """Return whether the user allowed this file."""
@@ -101,7 +115,7 @@ def written_digest(path: Path) -> str:
     return exports_of_blend(bpy.data.filepath).digests.get(file_key(path), "")
 
 
-def file_key(path: Path) -> str:
+def file_key(path: str | Path) -> str:
     """Return the path of a file for comparing, without access to it: it may be on another machine.
 
     Other spellings of an allowed path count as other files, since ``..`` after a link leads elsewhere.
@@ -134,10 +148,14 @@ def _read(place: Path) -> AllowedExports | None:
     """Return the list in a file; None if there is none, or it is damaged."""
     try:
         values = json.loads(place.read_bytes())
-        allowed = AllowedExports(**{part.name: values[part.name] for part in fields(AllowedExports)})
+        allowed = AllowedExports(
+            **{part.name: values[part.name] for part in fields(AllowedExports) if part.name in values}
+        )
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
-    is_sound = isinstance(allowed.blend, str) and _has_texts(allowed.digests) and _has_texts(allowed.companions)
+    is_sound = isinstance(allowed.blend, str) and all(
+        map(_has_texts, (allowed.digests, allowed.companions, allowed.spellings))
+    )
     return allowed if is_sound else None
 
 
@@ -174,13 +192,11 @@ class SessionFile:
     """Whether the user agreed to replace the file."""
     left_out: frozenset[str] = frozenset()
     """Names of animations from other files about which the user was already asked."""
-    written: dict[str, str] = field(default_factory=dict)
-    """Digest of the file as each import of it last wrote it, by the identifier of the import."""
     own: str = ""
     """Digest of the file as an export last wrote it; empty if the export did not change the file."""
 
 
-_SESSION = "meshferry_files"
+_SESSION, _EXPORTS = "meshferry_files", "meshferry_exports"
 
 
 def session_files() -> dict[str, SessionFile]:
@@ -191,6 +207,12 @@ def session_files() -> dict[str, SessionFile]:
     """
     files: dict[str, SessionFile] = bpy.app.driver_namespace.setdefault(_SESSION, {})
     return files
+
+
+def session_exports() -> dict[tuple[int, str], FileRecord]:
+    """Return the records of this session's exports in other formats, by ``session_uid`` of the owner and format."""
+    exports: dict[tuple[int, str], FileRecord] = bpy.app.driver_namespace.setdefault(_EXPORTS, {})
+    return exports
 
 
 def session_file(path: Path) -> SessionFile | None:
@@ -234,16 +256,34 @@ def write(owners: Iterable[Any], record: FileRecord, *, is_confirmed: bool = Fal
     """
     for owner in owners:
         if owner.is_editable:
-            stored = owner.meshferry.file if is_target else stored_file(owner, record.format)
-            stored = stored or owner.meshferry.exports.add()
-            stored.path, stored.format, stored.digest = str(record.path), record.format, record.digest
-            stored.options = "" if record.options is None else json.dumps(dict(record.options))
-            stored.given = json.dumps(record.given)
-            stored.clip_files = "" if record.clip_files is None else json.dumps(record.clip_files)
-            stored.owner = owner.name
+            _store_record(owner, record, is_target=is_target)
+            if not is_target:
+                session_exports()[owner.session_uid, record.format] = record
     entry = session_files().setdefault(str(record.path), SessionFile())
     entry.digest = record.digest
     entry.is_confirmed |= is_confirmed
+
+
+def _store_record(owner: Any, record: FileRecord, *, is_target: bool) -> None:
+    stored = owner.meshferry.file if is_target else stored_file(owner, record.format)
+    stored = stored or owner.meshferry.exports.add()
+    stored.path, stored.format, stored.digest = str(record.path), record.format, record.digest
+    stored.options = "" if record.options is None else json.dumps(dict(record.options))
+    stored.given = json.dumps(record.given)
+    stored.clip_files = "" if record.clip_files is None else json.dumps(record.clip_files)
+    stored.owner = owner.name
+
+
+def restore_exports() -> None:
+    """Store the records of exports in other formats again, after *Undo* or *Redo*."""
+    exports = session_exports() if _EXPORTS in bpy.app.driver_namespace else {}
+    owners = {owner.session_uid: owner for owner in (*bpy.data.objects, *bpy.data.collections)} if exports else {}
+    for (uid, name), record in exports.items():
+        owner = owners.get(uid)
+        if owner is not None and owner.is_editable:
+            stored = stored_file(owner, name)
+            if stored is None or (stored.path, stored.digest) != (str(record.path), record.digest):
+                _store_record(owner, record, is_target=False)
 
 
 def write_files(path: Path, outputs: Sequence[OutputFile]) -> list[Message]:

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import bpy
+import numpy as np
 from mathutils import Matrix
 
 from . import names
@@ -102,9 +103,9 @@ def node_of(obj: bpy.types.Object | None) -> str:
 
 
 def has_given_parent(obj: bpy.types.Object) -> bool:
-    """Return whether an imported object still has the same parent as in its file."""
+    """Return whether an imported object still has the same parent as in its file, and not one of another origin."""
     given: str = obj.meshferry.given_parent_key
-    return node_of(obj.parent) == given
+    return node_of(obj.parent) == given and (obj.parent is None or bool(given))
 
 
 def has_given_space(obj: bpy.types.Object) -> bool:
@@ -149,6 +150,57 @@ def set_transform(obj: bpy.types.Object, other: bpy.types.Object) -> None:
         obj.rotation_quaternion = other.rotation_quaternion
 
 
+def space_of(obj: bpy.types.Object) -> list[float]:
+    """Return parent inverse and delta transform of an object as numbers; a parent of another origin counts, too."""
+    is_foreign = obj.parent is not None and not node_of(obj.parent)
+    matrix = obj.parent.matrix_world @ obj.matrix_parent_inverse if is_foreign else obj.matrix_parent_inverse
+    inverse = [number for row in matrix for number in row]
+    deltas = (obj.delta_location, obj.delta_rotation_euler, obj.delta_rotation_quaternion, obj.delta_scale)
+    return [*inverse, *(number for delta in deltas for number in delta)]
+
+
+def mark_place(obj: bpy.types.Object) -> None:
+    """Store that the file has the present place of an object."""
+    obj.meshferry.given_transform = transform_of(obj)
+    obj.meshferry.given_parent_key = node_of(obj.parent)
+    obj.meshferry.given_space = json.dumps({"place": space_of(obj), "is_placed": True})
+
+
+def space_given(obj: bpy.types.Object) -> dict[str, Any]:
+    """Return what the last export noted about an object's space; nothing if there was none, or if it is damaged."""
+    try:
+        space = dict(json.loads(obj.meshferry.given_space or "{}"))
+        matrix = np.array(space.get("applied", np.identity(4).ravel()), np.float64)
+    except (ValueError, TypeError, RecursionError):
+        return {}
+    return space if matrix.shape == (16,) and np.abs(matrix).max() < 1e12 else {}
+
+
+def update_place(obj: bpy.types.Object, other: bpy.types.Object, parent: bpy.types.Object | None) -> None:
+    """Give an object the place of a new import, unless the user moved it since the import or the last export."""
+    space = space_given(obj)
+    if space.get("is_placed"):
+        is_same = node_of(obj.parent) == obj.meshferry.given_parent_key and space.get("place") == space_of(obj)
+        if is_same and not is_moved(obj):
+            take_place(obj, other, parent)
+        return
+    is_in_place = has_given_space(obj) and not is_moved(obj)
+    if obj.meshferry.node_path and has_given_parent(obj) and obj.parent != parent:
+        obj.parent, obj.parent_type = parent, other.parent_type
+        obj.matrix_parent_inverse.identity()
+    if is_in_place:
+        set_transform(obj, other)
+
+
+def take_place(obj: bpy.types.Object, other: bpy.types.Object, parent: bpy.types.Object | None) -> None:
+    """Give an object another one's transform below a parent, without the parent inverse and delta that it replaces."""
+    obj.parent, obj.parent_type, obj.parent_bone = parent, other.parent_type, other.parent_bone
+    obj.matrix_parent_inverse.identity()
+    set_transform(obj, other)
+    obj.delta_location, obj.delta_scale = (0, 0, 0), (1, 1, 1)
+    obj.delta_rotation_euler, obj.delta_rotation_quaternion = (0, 0, 0), (1, 0, 0, 0)
+
+
 def is_moved(obj: bpy.types.Object) -> bool:
     """Return whether the user moved an imported object; True if its transform in the file is not known."""
     kept = obj.meshferry
@@ -156,14 +208,22 @@ def is_moved(obj: bpy.types.Object) -> bool:
     return not is_known or transform_of(obj) != tuple(kept.given_transform)
 
 
+def objects_in(collection: bpy.types.Collection) -> set[bpy.types.Object]:
+    """Return the objects in a collection and those below it.
+
+    After *Undo*, ``Collection.all_objects`` of Blender 4.5 can list deleted objects, and Blender crashes.
+    """
+    return {obj for one in (collection, *collection.children_recursive) for obj in one.objects}
+
+
 def objects_of(collection: bpy.types.Collection) -> list[bpy.types.Object]:
     """Return the objects that belong to the import of a collection, wherever the user moved them.
 
     A duplicate of the collection has the same identifier, so objects in other such collections are excluded.
     """
-    inside = set(collection.all_objects)
+    inside = objects_in(collection)
     identifier = collection.meshferry.import_id
     others = [one for one in bpy.data.collections if one.meshferry.import_id == identifier and one != collection]
-    elsewhere = {obj for other in others for obj in other.all_objects} - inside
+    elsewhere = {obj for other in others for obj in objects_in(other)} - inside
     found = [obj for obj in bpy.data.objects if obj.meshferry.import_id == identifier]
     return [obj for obj in found if obj not in elsewhere]

@@ -9,10 +9,6 @@ import bpy
 
 from ..io_formats.core.scene import Node, Scene
 from . import names
-from .exporting.reading.material_reading import materials_by_name
-from .exporting.reading.mesh_reading import transformed
-from .importing import meshes
-from .mesh_data import file_normals
 from .names import fit_all
 
 
@@ -36,6 +32,11 @@ def add_level(context: bpy.types.Context, finest: bpy.types.Object, name: str, n
     bpy.types.Object
         It is hidden, since it is at the same location as the finest object.
     """
+    from .exporting.reading.material_reading import materials_by_name
+    from .exporting.reading.mesh_reading import transformed
+    from .importing import meshes
+    from .mesh_data import file_normals
+
     made: list[bpy.types.ID] = []
 
     def keep(block: bpy.types.ID) -> Any:

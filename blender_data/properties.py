@@ -38,7 +38,11 @@ def _alike(*names: str) -> dict[str, StoredField]:
 FIELDS: Mapping[type, Mapping[str, StoredField]] = {
     Scene: {"format": StoredField("file_format"), **_alike("source_name")},
     Node: _alike("is_root", "lod"),
-    Skeleton: {"guid": StoredField("skeleton_guid"), "path": StoredField("skeleton_path")},
+    Skeleton: {
+        "guid": StoredField("skeleton_guid"),
+        "path": StoredField("skeleton_path"),
+        "file_data": StoredField("skeleton_data"),
+    },
     Skin: {
         "pelvis_offset": StoredField("pelvis_offset", flag="has_pelvis_offset"),
         **_alike("lock_scale", "is_aligned"),

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from ..io_formats import api
-from ..io_formats.core.messages import Kind, Message, counted, distinct, errors_of, warnings_of
+from ..io_formats.core.messages import Kind, Message, counted, errors_of, warnings_of
 from ..io_formats.registry import FORMATS
 from .inspect_command import add_file_arguments, examine_files, open_projects
 from .option_arguments import AddParser, OptionTable, format_table, preferred_options
@@ -40,10 +39,7 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
         loaded: api.LoadedFile, options: Mapping[str, Any], missing: Sequence[Message], entry: dict[str, Any]
     ) -> bool:
         target = loaded.format
-        findings = target.check(loaded.document, target.export_options.among(options), loaded.path)
-        reading = target.import_options.among(options)
-        findings += target.check_links(loaded.document, loaded.path, projects, reading)
-        findings += [replace(message, kind=Kind.WARNING) for message in distinct(missing) if not message.is_note]
+        findings = api.findings_of(loaded, options, missing, projects)
         errors, warnings = errors_of(findings), warnings_of(findings)
         entry["format"] = target.name
         entry["errors"] = [_entry(finding) for finding in errors]

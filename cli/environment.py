@@ -110,6 +110,20 @@ def leave(status: int) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, AttributeError):  # None for closed streams
             stream.flush()
+    end_process(status)
+
+
+def end_process(status: int) -> NoReturn:
+    """End the process at once, without flushing streams.
+
+    On Windows, ``os._exit`` runs the destructors of Blender's library, which print to standard output.
+    """
+    if sys.platform == "win32":
+        import ctypes
+
+        kernel: ctypes.CDLL = ctypes.WinDLL("kernel32")  # type: ignore[attr-defined,unused-ignore]
+        kernel.GetCurrentProcess.restype = ctypes.c_void_p
+        kernel.TerminateProcess(ctypes.c_void_p(kernel.GetCurrentProcess()), ctypes.c_uint(status))
     os._exit(status)
 
 

@@ -6,7 +6,7 @@ import argparse
 
 from ..io_formats.core.capabilities import ANY_NUMBER, Capabilities
 from ..io_formats.core.messages import counted
-from .conversions.blender_formats import ALL_FORMATS, AnyFormat
+from .conversions.blender_formats import AnyFormat, all_formats
 from .option_arguments import AddParser
 from .output import Reporter
 
@@ -40,7 +40,7 @@ def add_parser(add: AddParser) -> None:
 
 def run(arguments: argparse.Namespace, reporter: Reporter) -> int:  # noqa: ARG001 (all commands are called alike)
     """Print the list."""
-    for known in ALL_FORMATS:
+    for known in all_formats():
         read, use = known.extensions if known.is_read else (), _use(known)
         reporter.record(
             {
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:  # noqa: ARG0
 def _record(capabilities: Capabilities) -> dict[str, bool | int | float]:
     """Return the capabilities under their JSON keys, which stay the same if a field is renamed."""
     held = vars(capabilities) | {"knows_joint": capabilities.knows_joint is not None}
-    return {_RENAMED.get(name, name): value for name, value in held.items() if name != "meshes"}
+    return {_RENAMED.get(name, name): value for name, value in held.items() if name not in ("meshes", "tangents")}
 
 
 def _use(known: AnyFormat) -> str:

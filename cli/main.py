@@ -127,6 +127,8 @@ def _main(argv: Sequence[str] | None, program: str) -> int:
     if "numpy" in missing:  # the other libraries are needed only for some formats
         print(f"Meshferry needs NumPy. {environment.how_to_install(missing)}", file=sys.stderr)
         return FAILED
+    if "bpy" in sys.modules:
+        importlib.import_module("...blender_data.addon_formats.offered_families", __name__).add()
     try:
         given = sys.argv[1:] if argv is None else list(argv)
         arguments = _parse(build_parser(program, *given[:1]), given)
@@ -169,7 +171,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def build_parser(program: str = "meshferry", command: str = "") -> argparse.ArgumentParser:
-    """Return the parser of one command, or of all if there is no command of this name.
+    """Return the parser of one command, of none for ``--version``, or of all if there is no command of this name.
 
     The modules of the other commands are not imported, which makes the start faster.
     """
@@ -181,7 +183,8 @@ def build_parser(program: str = "meshferry", command: str = "") -> argparse.Argu
     parser.add_argument("--version", action="version", version=environment.described())
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     add = functools.partial(subparsers.add_parser, parents=[_shared_arguments()], allow_abbrev=False)
-    for name in [command] if command in COMMANDS else COMMANDS:
+    names = [command] if command in COMMANDS else COMMANDS
+    for name in names if command != "--version" else ():
         importlib.import_module(f".{name}_command", __package__).add_parser(add)
     return parser
 

@@ -136,7 +136,7 @@ def flags_of(tables: Sequence[OptionTable]) -> Iterator[tuple[OptionTable, Optio
     owners: dict[str, Option] = {}
     for table in tables:
         for option in table.options:
-            flag = option.name.removeprefix("use_").replace("_", "-")
+            flag = option.keyword.replace("_", "-")
             if owners.setdefault(flag, option) != option:
                 flag = f"{table.key}-{flag}"
                 owners[flag] = option

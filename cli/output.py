@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
-from ..io_formats.core.errors import FormatError, MeshferryError, MissingLibraryError
+from ..io_formats.core.errors import FormatError, MeshferryError, MissingLibraryError, refusal
 from ..io_formats.core.messages import Message, Text, counted, distinct
 from . import environment
 
@@ -20,6 +20,10 @@ _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 )
 """Control characters, line separators, bidirectional controls, lone surrogates and noncharacters."""
+
+CLOSED_READER = frozenset({errno.EPIPE, errno.EINVAL, errno.EBADF})
+"""Errors of writing to a pipe without a reader. EINVAL: on Windows. EBADF: closed before Blender reused its
+descriptor."""
 
 _LONGEST_SHOWN = 200
 
@@ -106,8 +110,7 @@ class Reporter:
             stream.flush()
         except OSError as problem:
             _discard(stream)
-            # EINVAL: on Windows, the reader closed the pipe. EBADF: closed before Blender reused its descriptor.
-            if problem.errno not in {errno.EPIPE, errno.EINVAL, errno.EBADF} and stream is sys.stdout:
+            if problem.errno not in CLOSED_READER and stream is sys.stdout:
                 self.is_output_lost = True
                 self.fail("", MeshferryError("The output cannot be written: {}", problem.strerror or problem))
 
@@ -165,7 +168,7 @@ def cause(problem: BaseException) -> str:
     if isinstance(problem, MemoryError):
         return "There is not enough memory for this file"
     if isinstance(problem, OSError) and problem.strerror:  # such as a disk that fails: not a defect of this program
-        return one_line(": ".join([*([shortened(problem.filename)] if problem.filename else []), problem.strerror]))
+        return one_line(": ".join([*([shortened(problem.filename)] if problem.filename else []), refusal(problem)]))
     if isinstance(problem, UnicodeEncodeError) and sys.getfilesystemencoding() != "utf-8":
         name = shortened(problem.object)
         return f"The locale has no characters for {name}; use one with UTF-8, or set PYTHONUTF8 to 1"

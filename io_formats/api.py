@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,17 +14,30 @@ from .core.capabilities import losses
 from .core.errors import ExportError, FormatError
 from .core.format import Format, OutputFile
 from .core.import_choices import adopt_choices, store_choices, with_import_choices
-from .core.messages import Message, Named, Report, Text, distinct, errors_of, joined, warnings_of, with_allowed
-from .core.options import GivenOptions
+from .core.messages import (
+    Kind,
+    Message,
+    Named,
+    Report,
+    Text,
+    distinct,
+    errors_of,
+    joined,
+    listed,
+    warnings_of,
+    with_allowed,
+)
+from .core.options import MESH_FILES, GivenOptions
 from .disk.file_names import distinct_file_names, file_name
-from .disk.file_sets import write_outputs
 from .disk.special_files import read_bytes, special_kind
 from .partner_files import FileSet, file_set, levels_by_triangles
 
 if TYPE_CHECKING:
     from .core.scene import ImportChoice, Scene
+    from .disk.reach import Reach
     from .projects import Projects
 
+PLACES_MODELS = "It places many models; convert it to .blend, .glb or another of Blender's own formats"
 MOST_ERRORS = 5
 """Maximum number of broken rules that the text of an error lists."""
 
@@ -79,7 +92,7 @@ def load(path: str | Path, *, data: bytes | None = None, inflated_limit: int | N
 
 def _read_by_path(path: Path) -> Format | None:
     """Return the format of a file if its extension is that of a format that ``reads_paths``, and it is of such one."""
-    found = format_of(path) if path.name.lower().endswith(registry.LARGE_EXTENSIONS) else None
+    found = format_of(path) if path.name.lower().endswith(registry.large_extensions()) else None
     return found if found is not None and found.reads_paths else None
 
 
@@ -269,6 +282,12 @@ def split(scene: Scene, target: Format, options: GivenOptions = None) -> SceneFi
     from .passes.flatten import fit  # slow to import
 
     can = target.capabilities
+    if scene.placement is not None and not can.placement:
+        raise ExportError(PLACES_MODELS)
+    if scene.placement is not None and any(model.is_tree for model in scene.placement.models):
+        from .passes.placements import shown_placement, with_single_meshes  # slow to import
+
+        scene.placement = with_single_meshes(shown_placement(scene.placement, scene.report), scene.report)
     if not can.meshes:
         scene.nodes = []  # when converting to an animation format, the mesh is not reported as lost
     lost = losses(scene, can)
@@ -377,9 +396,81 @@ def _refusal(broken: Iterable[Message], findings: Sequence[Message]) -> ExportEr
 
 def write_scene(scene: Scene, path: str | Path, target: Format, options: GivenOptions = None) -> list[Message]:
     """Encode a scene that is one file and replace ``path`` completely or not at all; return the texts for the user."""
+    return [message for message in write_files(scene, path, target, options)[1] if not message.is_note]
+
+
+def write_files(
+    scene: Scene, path: str | Path, target: Format, options: GivenOptions = None, *, strict: bool = False
+) -> tuple[tuple[Path, ...], list[Message]]:
+    """Encode a scene that is one file, or one set, and replace its files; return these and the messages.
+
+    Parameters
+    ----------
+    strict:
+        Whether losses prevent that anything is written.
+
+    Raises
+    ------
+    ExportError
+        The scene would become several files, breaks a rule of the format, or cannot be written.
+    """
+    from .disk.file_sets import companions_of, write_outputs  # slow to import, and readers do not need it
+
     files = split(scene, target, options)
     if len(files.parts) > 1:
-        raise ExportError("'{}' would become {} files", scene.name, len(files.parts))
+        names = listed([part.name for part in files.parts])
+        way = "; mesh_files='joined' makes one of them" if MESH_FILES in target.export_options.table() else ""
+        raise ExportError("'{}' would become {} files: {}{}", scene.name, len(files.parts), names, way)
     encoded = encode_part(files.parts[0], target, options, path=path)
-    shown = [message for message in (*files.messages, *encoded.messages) if not message.is_note]
-    return distinct([*shown, *write_outputs(path, encoded.outputs)])
+    messages = distinct([*files.messages, *encoded.messages])
+    require_lossless(messages, strict=strict)
+    more = write_outputs(path, encoded.outputs)
+    beside = [place for place, _ in companions_of(Path(path), encoded.outputs)]
+    return (*beside, Path(path)), distinct([*messages, *more])
+
+
+def require_lossless(messages: Sequence[Message], *, strict: bool = True) -> None:
+    """Raise an error if some messages are losses and the caller is strict."""
+    lost = [message for message in messages if message.is_loss]
+    if strict and lost:
+        more = Text(" (and {:,} more)", len(lost) - 1) if len(lost) > 1 else ""
+        raise ExportError("Not written, since the conversion is strict: {}{}", lost[0], more)
+
+
+def findings_of(
+    loaded: LoadedFile, options: Mapping[str, Any], missing: Iterable[Message], projects: Projects
+) -> list[Message]:
+    """Return the findings about a file by the rules of the program that will load it.
+
+    Parameters
+    ----------
+    options:
+        Values of the format's options for reading and for writing.
+    missing:
+        Messages of ``Format.missing`` and about unreadable files of the set.
+    """
+    target = loaded.format
+    findings = target.check(loaded.document, target.export_options.among(options), loaded.path)
+    findings += target.check_links(loaded.document, loaded.path, projects, target.import_options.among(options))
+    return findings + [replace(message, kind=Kind.WARNING) for message in distinct(missing) if not message.is_note]
+
+
+def leave_out_textures(scene: Scene, reach: Reach) -> None:
+    """Remove textures that a scene would bring in from beyond reach, and those that are not pictures."""
+    from .disk.reach import is_picture, report_no_pictures  # as above
+
+    outside: list[str] = []
+    no_pictures: list[str] = []
+    for material in scene.materials:
+        texture = material.texture
+        if texture is None or not texture.path or texture.data is not None or texture.read is not None:
+            continue
+        if reach.brings_in(texture.path, above=True):
+            outside.append(texture.path)
+        elif os.path.isfile(texture.path) and not is_picture(texture.path):
+            no_pictures.append(texture.path)
+        else:
+            continue
+        material.texture = None
+    reach.report_outside(outside, scene.report)
+    report_no_pictures(no_pictures, scene.report)

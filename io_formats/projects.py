@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from .disk import locks
-from .disk.atomic_write import replace_file
+from .disk.atomic_write import make_folders, replace_file
 from .disk.special_files import open_regular
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class SharedResults:
         path = self._folder / f"{name}.json"
         lock = self._folder / f"{name}.lock"
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            make_folders(self._folder)
             held = self._wait(lock, path)
         except OSError:
             return make()

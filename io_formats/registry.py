@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
+import contextlib
 import os
+import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from types import ModuleType
+from typing import TYPE_CHECKING, TypeAlias
 
 from .core.errors import UnsupportedFormatError
 from .core.format import Family, Format
@@ -15,42 +19,90 @@ from .second_life import family as second_life_family
 from .timbermesh import family as timbermesh_family
 from .unigine import family as unigine_family
 
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
 HEAD_SIZE = 4096
 """Number of bytes that ``sniff`` is given."""
 
-EXTERNAL_FORMATS = "MESHFERRY_FORMATS"
-"""Environment variable with the names of modules, separated by commas, that each define another ``FAMILY``.
+GROUP = "meshferry.formats"
+"""Group of the entry points of packages that offer formats."""
+Offer: TypeAlias = Callable[[ModuleType], Family]
+"""Function of another package; it is called with the package of Meshferry, whose name differs in Blender."""
 
-Worker processes inherit it.
-"""
-
-
-def _external_families() -> Iterator[Family]:
-    """Yield the families of the modules named in an environment variable; warn about modules that fail."""
-    for name in filter(None, os.environ.get(EXTERNAL_FORMATS, "").replace(" ", "").split(",")):
-        try:
-            family = importlib.import_module(name).FAMILY
-            all(known.name for known in family.formats)
-        except (Exception, SystemExit) as problem:  # noqa: BLE001 (the module is not ours)
-            warnings.warn(
-                f"{EXTERNAL_FORMATS}: module '{name}' is ignored: {type(problem).__name__}: {problem}", stacklevel=2
-            )
-        else:
-            yield family
-
-
-FAMILIES: tuple[Family, ...] = (
+FAMILIES: list[Family] = [
     timbermesh_family.FAMILY,
     unigine_family.FAMILY,
     second_life_family.FAMILY,
     mesh_serializer_format.FAMILY,
-    *_external_families(),
-)
-FORMATS: tuple[Format, ...] = tuple(known for family in FAMILIES for known in family.formats)
+]
+FORMATS: list[Format] = [known for family in FAMILIES for known in family.formats]
+asked: set[str] = set()
+"""Names of the packages and add-ons whose families were added, or failed."""
 
 
-LARGE_EXTENSIONS = tuple(extension for known in FORMATS if known.reads_paths for extension in known.extensions)
-"""Extensions of files that may be larger than the memory."""
+def add(offers: Iterable[tuple[str, Offer]]) -> list[Family]:
+    """Add the families that others offer, each once, and return them; warn about offers that fail.
+
+    Parameters
+    ----------
+    offers:
+        Functions with the names that warnings state. Those asked before are left out.
+    """
+    added: list[Family] = []
+    package = sys.modules[__name__.rpartition(".io_formats")[0]]
+    for name, offer in offers:
+        if name in asked:
+            continue
+        asked.add(name)
+        try:
+            family = offer(package)
+            formats = [known for known in family.formats if known.name]
+        except (Exception, SystemExit) as problem:  # noqa: BLE001 (the module is not ours)
+            text = f"The formats of '{name}' are ignored: {type(problem).__name__}: {problem}"
+            warnings.warn(text, stacklevel=2)
+            continue
+        if family.name not in {known.name for known in FAMILIES}:
+            FAMILIES.append(family)
+            FORMATS.extend(formats)
+            added.append(family)
+    return added
+
+
+def _offered_by_packages() -> Iterator[tuple[str, Offer]]:
+    """Yield the functions of entry points of installed packages."""
+    if not any(map(_has_entry_points, sys.path)):
+        return
+    from importlib.metadata import entry_points  # loading it takes as long as most commands
+
+    for point in entry_points(group=GROUP):
+        yield point.value, partial(_of_entry_point, point)
+
+
+def _of_entry_point(point: EntryPoint, package: ModuleType) -> Family:
+    offer: Offer = point.load()
+    return offer(package)
+
+
+def _has_entry_points(folder: str) -> bool:
+    """Return whether a folder of Python's path has a package with formats."""
+    try:
+        found = [name for name in os.listdir(folder or os.curdir) if name.endswith((".dist-info", ".egg-info"))]
+    except OSError:
+        return False
+    for name in found:
+        with contextlib.suppress(OSError), open(os.path.join(folder, name, "entry_points.txt"), "rb") as stream:
+            if GROUP.encode() in stream.read():
+                return True
+    return False
+
+
+add(_offered_by_packages())
+
+
+def large_extensions() -> tuple[str, ...]:
+    """Return the extensions of files that may be larger than the memory."""
+    return tuple(extension for known in FORMATS if known.reads_paths for extension in known.extensions)
 
 
 def by_name(name: str) -> Format:

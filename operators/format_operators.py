@@ -17,6 +17,8 @@ import bpy
 from bpy.props import StringProperty
 from bpy_extras.io_utils import poll_file_object_drop
 
+from ..blender_data.addon_formats import offered_families
+from ..blender_data.property_groups.translation_context import CONTEXT
 from ..io_formats import registry
 from ..io_formats.core.format import Family, Format
 from ..io_formats.core.options import MESH_FILES
@@ -32,6 +34,9 @@ from .option_properties import export_table, import_table, in_sections, with_opt
 from .preferences import drawn_for
 from .registration import MenuEntry
 from .sidebar import concerns, origins_of, with_closed_copies
+
+MOST_ENTRIES = 3
+"""Largest number of entries of a family in File > Export; more of them get a submenu."""
 
 ICONS = {kind: f"OUTLINER_OB_{kind}" for kind in ("MESH", "ARMATURE", "EMPTY", "LIGHT", "CAMERA")}
 """Icons of the types of objects that imports make."""
@@ -97,12 +102,14 @@ def operators_for(family: Family) -> FamilyOperators:
     mixins = hooks.exporters or {name: _default_exporter(known) for name, known in formats.items() if known.is_written}
     exporters = {name: _exporter(family, formats[name], mixin) for name, mixin in mixins.items()}
     check = _check(family, next(iter(exporters.values())), hooks)
+    submenu = _export_menu(family, exporters.values()) if len(exporters) > MOST_ENTRIES else None
     classes = [*([importer] if importer else []), *exporters.values(), check, *_file_handlers(family, exporters)]
+    classes += [submenu] if submenu else []
     sidebar = hooks.sidebar or family_sidebar(family, next(iter(exporters.values())), check)
     panels = (sidebar, *hooks.panels)
     if hooks.has_closed_copies:
         panels = with_closed_copies(panels)
-    entries = _menu_entries(family, importer, list(exporters.values()), hooks)
+    entries = _menu_entries(family, importer, list(exporters.values()), hooks, submenu)
     return FamilyOperators(importer, exporters, check, classes, entries, panels, modules)
 
 
@@ -141,14 +148,16 @@ def _with_file_options(cls: Any) -> Any:
 def _importer(family: Family, hooks: Hooks) -> Any:
     formats = [known for known in family.formats if known.is_read]
     extensions = list(dict.fromkeys(extension for known in formats for extension in known.extensions))
-    shown = ", ".join(known.extensions[0] for known in formats)
+    # Each extension of files that place models is a kind of its own; others are spellings of the first one.
+    kinds = (known.extensions if known.capabilities.placement else known.extensions[:1] for known in formats)
+    shown = ", ".join(extension for group in kinds for extension in group)
     defaults = {
         "bl_idname": f"import_scene.{family.name}",
         "bl_label": f"Import {family.label}",
         "bl_description": f"Import {family.label} files",
         "panel_prefix": family.name.upper(),
         "option_table": import_table(*formats),
-        "entry_text": f"{label_of(family, formats[0])} ({shown})",
+        "entry_text": f"{family.label} ({shown})",
         "formats": tuple(formats),
         "usual_names": file_patterns(extensions),
     }
@@ -242,7 +251,16 @@ def _import_of_drops(importers: Sequence[type[ImportFiles]]) -> list[type]:
     return [operator, _handler("meshferry", body)]
 
 
-def _menu_entries(family: Family, importer: Any, exporters: Sequence[Any], hooks: Hooks) -> list[MenuEntry]:
+def _export_menu(family: Family, exporters: Iterable[Any]) -> Any:
+    """Return the submenu of a family in File > Export."""
+    name = f"{family.name.upper()}_MT_export"
+    body = {"bl_idname": name, "bl_label": family.label, "draw": _draw_operators(exporters), "__module__": __name__}
+    return type(name, (bpy.types.Menu,), body)
+
+
+def _menu_entries(
+    family: Family, importer: Any, exporters: Sequence[Any], hooks: Hooks, submenu: Any
+) -> list[MenuEntry]:
     """Return the entries in File > Import, File > Export and the Outliner's menu of collections."""
 
     def draw_collection_entry(menu: Any, context: bpy.types.Context) -> None:
@@ -253,15 +271,18 @@ def _menu_entries(family: Family, importer: Any, exporters: Sequence[Any], hooks
             text = collection_text(family, first.format)
             button(menu.layout, first, text=text, collection=collection.name)
 
+    def draw_submenu(menu: Any, _context: bpy.types.Context) -> None:
+        menu.layout.menu(submenu.bl_idname, text_ctxt=CONTEXT)
+
     draw_entries: list[tuple[str, Callable[[Any, Any], None]]] = [
         ("TOPBAR_MT_file_import", _draw_operators([importer] if importer else [])),
-        ("TOPBAR_MT_file_export", _draw_operators(exporters)),
+        ("TOPBAR_MT_file_export", draw_submenu if submenu else _draw_operators(exporters)),
         ("OUTLINER_MT_collection", hooks.draw_collection_entries or draw_collection_entry),
     ]
     return [MenuEntry(menu, drawn_for(family.name)(draw)) for menu, draw in draw_entries]
 
 
-def _draw_operators(operators: Sequence[Any]) -> Callable[[Any, Any], None]:
+def _draw_operators(operators: Iterable[Any]) -> Callable[[Any, Any], None]:
     def draw(menu: Any, _context: bpy.types.Context) -> None:
         for operator in operators:
             button(menu.layout, operator, text=operator.entry_text)
@@ -284,9 +305,36 @@ def register() -> None:
             registration.register(*parts)
     registration.register(DROPS, {}, ())
 
+    add_offered()
+    bpy.types.TOPBAR_MT_file_import.prepend(_look_for_offers)
+
+
+def add_offered() -> None:
+    """Add the operators of the families that other add-ons offer."""
+    for family in offered_families.add():
+        built = FAMILY_OPERATORS[family.name] = operators_for(family)
+        EXPORTERS.update(built.exporters)
+        for parts in _parts_of(built):
+            registration.register(*parts)
+    importers = [built.importer for built in FAMILY_OPERATORS.values() if built.importer is not None]
+    if len(importers) > len(DROPS[0].importers):
+        registration.unregister(DROPS, {}, ())
+        DROPS[:] = _import_of_drops(importers)
+        registration.register(DROPS, {}, ())
+
+
+def _look_for_offers(_menu: Any, _context: bpy.types.Context) -> None:
+    """Add families of add-ons that were enabled later, soon: drawing cannot register classes."""
+    is_new = any(name not in registry.asked for name, _ in offered_families.offers())
+    if is_new and not bpy.app.timers.is_registered(add_offered):
+        bpy.app.timers.register(add_offered)
+
 
 def unregister() -> None:
     """Unregister them in reverse order."""
+    bpy.types.TOPBAR_MT_file_import.remove(_look_for_offers)
+    if bpy.app.timers.is_registered(add_offered):
+        bpy.app.timers.unregister(add_offered)
     registration.unregister(DROPS, {}, ())
     for built in reversed(FAMILY_OPERATORS.values()):
         for parts in reversed(_parts_of(built)):

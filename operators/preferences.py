@@ -45,8 +45,8 @@ _MOST_FILES = 12
 """Largest number of files listed for a .blend file."""
 
 _IN_USE = (
-    "Show menu entries of this format, and its panels for objects made in Blender. Imported objects keep their panels; "
-    "scripts, drag and drop and the command line always work"
+    "Show menu entries of this format, and its panels for objects made in Blender. Objects that came from it or were "
+    "last exported to it keep their panels; scripts, drag and drop and the command line always work"
 )
 
 
@@ -125,9 +125,9 @@ def _draw_exports_on_save(layout: Any) -> None:
     for allowed in blends:
         column = layout.box().column(align=True)
         _draw_allowed(column, allowed.blend, allowed.blend, "", "FILE_BLEND")
-        for file in list(allowed.digests)[:_MOST_FILES]:
+        for file in allowed.paths()[:_MOST_FILES]:
             _draw_allowed(column, file, allowed.blend, file, "BLANK1")
-        draw_rest(column, list(allowed.digests), _MOST_FILES)
+        draw_rest(column, allowed.paths(), _MOST_FILES)
 
 
 def _draw_allowed(layout: Any, text: str, blend: str, file: str, icon: str) -> None:
@@ -151,8 +151,8 @@ class PREFERENCES_OT_meshferry_forbid(bpy.types.Operator):
     def execute(self, context: bpy.types.Context) -> set[str]:
         """Change the list."""
         allowed = file_records.exports_of_blend(self.blend)
-        for file in [self.file] if self.file else list(allowed.digests):
-            allowed.digests.pop(file, None)
+        for file in [self.file] if self.file else allowed.paths():
+            allowed.forbid(file)
         try:
             allowed.store()
         except (MeshferryError, OSError) as problem:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
+from pathlib import Path
 from typing import Any
 
 import bpy
@@ -144,7 +145,7 @@ class LongWork:
         if unasked and not (self.asked or getattr(self, "is_confirmed", False)):
             return refuse(self, "Stored paths on other machines need your consent in a window: {}", listed(unasked))
         for path in unasked:
-            session_files().setdefault(path, SessionFile())
+            session_files().setdefault(str(Path(path)), SessionFile())
         work = Work(self.steps(context))
         manager.progress_begin(0, 100)
         try:

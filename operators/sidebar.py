@@ -8,6 +8,7 @@ import blf
 import bpy
 
 from ..blender_data.animation.scene_time import scene_rate
+from ..blender_data.file_records import records
 from ..blender_data.property_groups.translation_context import CONTEXT
 from .option_properties import draw_automatic_rate
 from .preferences import FAMILIES, is_used
@@ -27,9 +28,15 @@ ICON_WIDTH = 22
 
 
 def concerns(context: bpy.types.Context, family: str) -> bool:
-    """Return whether to show a family's panels: always for its imports, for data made in Blender if it is in use."""
-    origins = origins_of(context)
-    return any(known.name in origins for known in FAMILIES[family].formats) if origins else is_used(family)
+    """Return whether to show a family's panels: for its imports, and for data made in Blender.
+
+    A family that is switched off in the preferences has panels for data that was last exported to it.
+    """
+    formats = {known.name for known in FAMILIES[family].formats}
+    if origins := origins_of(context):
+        return bool(formats & origins)
+    owners = homes_of(context.collection) if context.object is None else [context.object, *homes_of(context.object)]
+    return is_used(family) or any(record.format in formats for owner in owners for record in records(owner))
 
 
 def origins_of(context: bpy.types.Context) -> set[str]:

@@ -1,4 +1,4 @@
-"""Build the documentation site into ``build/site``: README, guides and the reference of ``io_formats`` (``make docs``).
+"""Build the documentation site into ``build/site``: README, guides, reference of library and formats (``make docs``).
 
 The pages are copied with their folders, so that the links among them are the same as in the repository. A link that
 leads nowhere and a reference that cannot be resolved are errors. ``--external`` also visits links to other sites.
@@ -59,12 +59,12 @@ CHANGELOG
 
 
 def module_names() -> list[str]:
-    """Return the modules and packages of ``io_formats`` that contain documented code, in alphabetical order."""
+    """Return the modules and packages of the library, and those of ``io_formats``, in alphabetical order."""
     names = []
-    for path in sorted((ROOT / "io_formats").rglob("*.py")):
+    for path in (*(ROOT / "library").rglob("*.py"), *(ROOT / "io_formats").rglob("*.py")):
         parts = path.relative_to(ROOT).with_suffix("").parts
         names.append(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
-    return sorted(names)
+    return sorted(names, key=lambda name: (not name.startswith("library"), name))
 
 
 def stage() -> None:
@@ -84,7 +84,7 @@ def stage() -> None:
     for name in names:
         text = f"{name}\n{'=' * len(name)}\n\n.. automodule:: meshferry.{name}\n"
         (SOURCE / "api" / f"{name}.rst").write_text(text, "utf-8")
-    index = ["Reference of io_formats", "=======================", "", ".. toctree::", ""]
+    index = ["Reference", "=========", "", "The library begins, its formats follow.", "", ".. toctree::", ""]
     (SOURCE / "api" / "index.rst").write_text("\n".join([*index, *(f"   {name}" for name in names), ""]), "utf-8")
 
 

@@ -25,6 +25,7 @@ GUIDES = (
     "users/import_and_export",
     "users/unigine",
     "users/unigine_projects",
+    "users/unigine_characters",
     "users/timbermesh",
     "users/second_life",
     "users/second_life_animation",
@@ -34,6 +35,7 @@ GUIDES = (
     "users/reload",
     "users/conversion",
     "users/batch",
+    "users/library",
 )
 """Paths of the guides below ``docs`` in the order of the navigation, here and on the documentation site."""
 

@@ -1,6 +1,7 @@
-"""Build the Blender extension packages, one for each platform, and validate them with Blender's own tool.
+"""Build the Blender extension packages, one for each platform, and the wheel and source distribution for pip.
 
-Run with a Python that has bpy (``make package``). Writes ``build/packages/meshferry-<version>-<platform>.zip``.
+Run with a Python that has bpy (``make package``). Writes ``build/packages/meshferry-<version>-<platform>.zip``, which
+Blender's own tool validates, and the files for pip, which twine checks.
 
 Every platform gets its own manifest, since its package contains a different protobuf wheel: a binary one, or on Windows
 for ARM, where there is none, a pure Python one. A package with both would not work: Blender prefers the pure one, which
@@ -41,6 +42,7 @@ SHIPPED = {
     "LICENSE",
     "README.md",
     "__init__.py",
+    "__init__.pyi",
     "__main__.py",
     "blender_data",
     "blender_manifest.toml",
@@ -48,7 +50,9 @@ SHIPPED = {
     "docs",
     "examples",
     "io_formats",
+    "library",
     "operators",
+    "py.typed",
     "translations",
     "wheels",
 }
@@ -155,6 +159,18 @@ def check_content(package: Path) -> None:
         raise PackagingError(f"{package.name} contains files that do not belong into it:{', '.join(sorted(strays))}")
 
 
+def build_distributions() -> None:
+    """Build the wheel and the source distribution for pip, and check their metadata."""
+    environment = ROOT / ".venvs" / "package"
+    run(ROOT / "scripts" / "create_environment", environment, "package")
+    python = environment / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+    run(python, "-m", "build", "--outdir", PACKAGES, ROOT)  # the wheel from the unpacked source distribution
+    made = sorted([*PACKAGES.glob("*.whl"), *PACKAGES.glob("*.tar.gz")])
+    run(python, "-m", "twine", "check", "--strict", *made)
+    for path in made:
+        print(f"{path.relative_to(ROOT)}  {path.stat().st_size:,} bytes", flush=True)
+
+
 def main() -> int:
     """Build and validate every package."""
     tool = find_extension_tool()
@@ -172,6 +188,7 @@ def main() -> int:
         check_content(package)
         wheels = ", ".join(path.name for path in sorted((folder / "wheels").iterdir()))
         print(f"{package.relative_to(ROOT)}  {package.stat().st_size:,} bytes  {wheels}", flush=True)
+    build_distributions()
     return 0
 
 

@@ -78,7 +78,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     if "PYTEST_XDIST_WORKER" in os.environ:
         return
-    folder = tempfile.mkdtemp(prefix="meshferry-tests-")
+    folder = os.path.realpath(tempfile.mkdtemp(prefix="meshferry-tests-"))  # without short names, such as RUNNER~1
     os.environ.update(dict.fromkeys(("TMPDIR", "TEMP", "TMP"), folder))
     tempfile.tempdir = None  # computed anew from the environment
     config.stash[_temporary_folder] = Path(folder)

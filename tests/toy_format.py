@@ -1,12 +1,13 @@
 """A complete format in one module: triangles as text. ``docs/developers/adding_a_format.md`` walks through it.
 
-``MESHFERRY_FORMATS=toy_format`` registers it in any process that finds this module.
+An entry point of the group ``meshferry.formats``, or an add-on, offers it by ``meshferry_formats``.
 """
 
 from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, replace
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -114,3 +115,8 @@ TOY = FileFormat(
     import_options=ReadOptions,
 )
 FAMILY = Family("toy", "Toy", (TOY,))
+
+
+def meshferry_formats(_package: ModuleType) -> Family:
+    """Return the family. In the extension, whose package has another name, import from ``_package`` instead."""
+    return FAMILY

@@ -24,6 +24,8 @@ from ..exporting.reading.material_reading import file_name_of, report_lost_image
 from .outside_files import paths_of
 
 _EXTENSIONS = bpy.path.extensions_image | bpy.path.extensions_movie
+_OF_FILES = {"FILE", "MOVIE", "SEQUENCE", "TILED"}
+"""Sources of images that are read from files."""
 _TILE = "<UDIM>"
 _TILE_IN_NAME = re.compile(r"[._-]?<(UDIM|UVTILE)>")
 
@@ -40,36 +42,40 @@ def own_image_files(folder: Path, owner: str, images: Iterable[bpy.types.Image])
     file in the folder may have a different image of the same name: ``crate.wood.png`` and ``lamp.wood.png`` are both
     kept. The part after ``owner`` has no dots, so files of different names never share an image name.
     """
+    names = {image: image.name for image in bpy.data.images}
     kept = []
     made: dict[bpy.types.Image, tuple[str, Sequence[Path]]] = {}
     places: dict[object, tuple[Path, list[Path]]] = {}
     taken: set[str] = set()
-    for image in sorted(images, key=lambda image: image.source != "TILED"):  # tiles get numbers, others free names
-        material_reading.pack_pixels(image)
-        contents = _contents(image)
-        if not contents:
-            continue
-        name = _name_parts(image, contents[0][1], owner)
-        key = (name, *(one if isinstance(one, Path) else hashlib.blake2b(one).digest() for _, one in contents))
-        if key not in places:
-            place = folder / str(len(places)) / free_name(*name, taken)
-            files = [place.with_name(place.name.replace(_TILE, str(tile))) for tile, _ in contents]
-            taken.update(cautious_key(file.name) for file in files)
-            place.parent.mkdir()
-            for file, (_, content) in zip(files, contents, strict=True):
-                file.write_bytes(content if isinstance(content, bytes) else content.read_bytes())
-            places[key] = place, files
-        place, files = places[key]
-        is_packed, is_sequence = image.packed_file is not None, image.source == "SEQUENCE"
-        made[image] = image.name, [Path(path) for path in dict.fromkeys(paths_of(image))] if is_sequence else files
-        kept.append((image, is_packed, {key: getattr(image, key) for key in ("source", "filepath", "name")}))
-        if is_packed:  # first, since a new path would make Blender look for the old file
-            image.unpack(method="REMOVE")
-        if is_sequence:
-            image.source = "FILE"
-        image.filepath = str(place)
-        image.name = place.name
     try:
+        for image in sorted(images, key=lambda image: image.source != "TILED"):  # tiles get numbers, others free names
+            material_reading.pack_pixels(image)
+            contents = _contents(image)
+            if not contents:
+                continue
+            name = _name_parts(image, contents[0][1], owner)
+            key = (name, *(one if isinstance(one, Path) else hashlib.blake2b(one).digest() for _, one in contents))
+            if key not in places:
+                place = folder / str(len(places)) / free_name(*name, taken)
+                files = [place.with_name(place.name.replace(_TILE, str(tile))) for tile, _ in contents]
+                taken.update(cautious_key(file.name) for file in files)
+                place.parent.mkdir()
+                for file, (_, content) in zip(files, contents, strict=True):
+                    file.write_bytes(content if isinstance(content, bytes) else content.read_bytes())
+                places[key] = place, files
+            place, files = places[key]
+            is_packed, is_sequence = image.packed_file is not None, image.source == "SEQUENCE"
+            made[image] = (
+                names[image],
+                [Path(path) for path in dict.fromkeys(paths_of(image))] if is_sequence else files,
+            )
+            kept.append((image, is_packed, {key: getattr(image, key) for key in ("source", "filepath")}))
+            if is_packed:  # first, since a new path would make Blender look for the old file
+                image.unpack(method="REMOVE")
+            if is_sequence:
+                image.source = "FILE"
+            image.filepath = str(place)
+        _rename({image: Path(image.filepath).name for image in made})
         yield made
     finally:
         for image, is_packed, before in kept:
@@ -77,6 +83,15 @@ def own_image_files(folder: Path, owner: str, images: Iterable[bpy.types.Image])
                 image.pack()
             for key, value in before.items():
                 setattr(image, key, value)
+        _rename(names)
+
+
+def _rename(names: Mapping[bpy.types.Image, str]) -> None:
+    """Rename images; they may exchange names, of which Blender would number those still taken."""
+    for number, image in enumerate(names):
+        image.name = f"{number}/"
+    for image, name in names.items():
+        image.name = name
 
 
 def _contents(image: bpy.types.Image) -> list[tuple[int, bytes | Path]]:
@@ -145,5 +160,8 @@ def report_not_written(
         contents = (path.read_bytes() for path in paths)
         return all(content in written or content in outputs[-1].data for content in contents)
 
-    used = {image for material in materials for image in shown_images(material)} & files.keys()
-    report_lost_images([files[image][0] for image in used if not is_held(image)], report)
+    used = {image for material in materials for image in shown_images(material)}
+    lost = [files[image][0] for image in used & files.keys() if not is_held(image)]
+    # Missing files of a .blend file are reported when it is read.
+    missing = {image for image in used - files.keys() if not bpy.data.filepath or image.source not in _OF_FILES}
+    report_lost_images([*lost, *(image.name for image in missing)], report)

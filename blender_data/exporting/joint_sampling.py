@@ -151,14 +151,18 @@ class JointSampler:
         """Whether clips end exactly where their actions end, even between two frames."""
         self.longest = capabilities.longest_clip
         self.report = report
-        self.sources: list[ClipSource] = []
-        """All clips."""
+        self.owners: list[tuple[bpy.types.Object, ClipSource]] = []
+        """All clips in the order of reading, with their armatures."""
+
+    @property
+    def sources(self) -> list[ClipSource]:
+        return [source for _, source in self.owners]
 
     def clips(self, skeletons: Iterable[tuple[ReadSkeleton, SkeletonSpace]]) -> Steps[list[Clip]]:
         """Return the clips of all skeletons. Tracks refer to skeletons by index."""
         rigs = [_Rig(number, *both, dependencies([both[0].obj])) for number, both in enumerate(skeletons)]
         found = clips_by_armature(self.context.scene, [rig.obj for rig in rigs], self.options, self.file_clips)
-        self.sources = [source for sources in found for source in sources]
+        self.owners = [(rig.obj, source) for rig, sources in zip(rigs, found, strict=True) for source in sources]
         clips: list[Clip] = []
         for number, (rig, sources) in enumerate(zip(rigs, found, strict=True)):
             reading = self._clips_of(rig, sources)

@@ -213,7 +213,8 @@ def report_left_out(
     movements = Movements()
     is_playing = has_clips or options.clips not in {"ACTIONS", "NLA"}
     sampled = (can.node_clips and is_playing, can.vertex_clips and is_playing)
-    holds = (*sampled, can.joint_clips or sampled[1])
+    # A scene holds the clips of characters of some versions only.
+    holds = (*sampled, (can.joint_clips and not (can.placement and options.clips == "NONE")) or sampled[1])
     held = {kind for kind, is_held in zip(Movement, holds, strict=True) if is_held}
     refused = set(_NOT_OF_KIND[options.animation_kind]) if can.node_clips and can.vertex_clips else set()
     refused = held & (set(Movement) if options.clips == "NONE" else refused)

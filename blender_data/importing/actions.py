@@ -10,7 +10,7 @@ previous action. A constant channel has one key.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import bpy
@@ -26,7 +26,7 @@ from .. import animated_blocks
 from ..animation import clip_sources, playback, pose_curves
 from ..animation.scene_time import SceneTime
 from ..mesh_data import checksums as mesh_data_checksums
-from ..properties import store_fields
+from ..properties import store_fields, stored_fields
 from ..rigging import joint_poses
 from ..rigging.bones import location_axes
 from ..rigging.joint_poses import Array, BoneMap
@@ -328,13 +328,16 @@ class PlayedBefore:
         self.tracks = list(animation.nla_tracks) if animation is not None else []
         self.rotation_modes: dict[str, str] = {}
         kept = armature.meshferry if armature is not None else None
-        self.reference = (kept.skeleton_guid, kept.skeleton_path) if kept is not None else ("", "")
+        self.reference = stored_fields(kept, Skeleton) if kept is not None else {}
 
     def refer(self, skeleton: Skeleton) -> None:
-        """Store on the armature the path of the skeleton file to which the animations refer, unless it has one."""
-        if self.armature is None or any(self.reference):
+        """Store on the armature the skeleton file to which a file refers, and the data in it, unless it has them."""
+        if self.armature is None:
             return
-        store_fields(self.armature.meshferry, skeleton)
+        kept = {field: value for field, value in self.reference.items() if value}
+        if {"guid", "path"} & set(kept):
+            kept = {"guid": "", "path": "", **kept}
+        store_fields(self.armature.meshferry, replace(skeleton, **kept))
 
     def note(self, bones: BoneMap, tracks: Sequence[TransformTrack | KeyTrack]) -> None:
         """Store the rotation modes of bones before they are keyed."""
@@ -376,7 +379,7 @@ class PlayedBefore:
         """Restore the original action of the armature."""
         if self.armature is None:
             return
-        self.armature.meshferry.skeleton_guid, self.armature.meshferry.skeleton_path = self.reference
+        store_fields(self.armature.meshferry, Skeleton("", **self.reference))
         for name, mode in self.rotation_modes.items():
             self.armature.pose.bones[name].rotation_mode = mode
         animation = self.armature.animation_data

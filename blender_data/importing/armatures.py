@@ -69,17 +69,18 @@ def draw_bone(bone: bpy.types.EditBone, head: Array, vector: Array, up: Sequence
     bone.align_roll(chosen if up is None else Vector(up))
 
 
-def sort_bones(data: bpy.types.Armature, joints: Sequence[Joint], given: Sequence[str]) -> None:
+def sort_bones(data: bpy.types.Armature, skeleton: Skeleton, given: Sequence[str]) -> None:
     """Assign bones to the collections named by their joints; bones of collision volumes are thin and coloured.
 
     A joint with a scale is a collision volume with this size.
     """
     collections: dict[str, bpy.types.BoneCollection] = {}
-    for joint, name in zip(joints, given, strict=True):
+    for joint, name in zip(skeleton.joints, given, strict=True):
         bone = data.bones[name]
         if joint.group:
             if joint.group not in collections:
                 collections[joint.group] = data.collections.new(names.fit_all([joint.group], "Bones")[0])
+                collections[joint.group].is_visible = joint.group not in skeleton.hidden_groups
             collections[joint.group].assign(bone)
         if joint.tail is not None and max(abs(part - 1.0) for part in joint.scale) > _UNSCALED:
             bone.color.palette = _VOLUME_COLOR
@@ -168,7 +169,7 @@ def build(
             for bone in data.edit_bones:
                 bone.inherit_scale = "NONE"
     data.meshferry.bone_axes = skeleton.bone_axes
-    sort_bones(data, skeleton.joints, given)
+    sort_bones(data, skeleton, given)
     rest = _remember(data, skeleton.joints, given, world)
     return BoneMap(made, list(given), lambda: joint_poses.PoseSpace.of(bind, parents, rest), extent(rest))
 

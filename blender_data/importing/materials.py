@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import bpy
+import numpy as np
 
 from ...io_formats.core.errors import MeshferryError
 from ...io_formats.core.messages import Named, Report
@@ -19,7 +20,9 @@ from ...io_formats.core.scene import Material, plain_shading
 from ...io_formats.core.shading import Shading, Texture
 from ...io_formats.disk.reach import Reach
 from ...io_formats.disk.special_files import special_kind
+from ...io_formats.encodings.quantization import linear_to_srgb
 from .. import names
+from ..image_decoding import mean_color
 from ..mesh_data.checksums import material_checksum
 from . import shaders
 from .import_options import ImportOptions
@@ -213,12 +216,45 @@ class MaterialFinder:
         shading = self._shading(given, layers)
         shaders.show(material, shading, layers, image_of, multiply_occlusion=occlusion, is_copy=is_copy)
         material.meshferry.fingerprint = material_checksum(material) if given.identity else ""
+        tint = shaders.shown_tint(shading)
+        if tint.image is not None:
+            self._tint_solid_view(material, image_of(tint.image.texture, tint.image.is_color))
+        if tint.uses_vertex_color and layers.color:
+            _draw_icon(material)
+        elif material.preview is not None:
+            material.preview.is_icon_custom = False
+
+    def _tint_solid_view(self, material: bpy.types.Material, image: bpy.types.Image | None) -> None:
+        """Multiply the colour for the Solid view by the mean of an image, if that is known without decoding it."""
+        means = self._project_images.means
+        if image is not None and image not in means:
+            means[image] = mean_color(image)
+        if image is not None and (mean := means[image]) is not None:
+            color: Any = tuple(material.diffuse_color)
+            material.diffuse_color = (*(part * share for part, share in zip(color, mean, strict=False)), color[3])
 
     def _shading(self, given: Material, layers: MeshLayers) -> Shading:
         shading = given.shading
         if shading is None:
             shading = plain_shading(given, has_vertex_color=bool(layers.color))
         return shading if self.options.use_backface_culling else replace(shading, is_two_sided=True)
+
+
+_ICON_SIDE = 32
+
+
+def _draw_icon(material: bpy.types.Material) -> None:
+    """Give a material an icon of its colour. Blender's preview has no colour attributes, so that it would be black."""
+    y, x = 1.1 * ((np.mgrid[:_ICON_SIDE, :_ICON_SIDE] + 0.5) / (_ICON_SIDE / 2) - 1.0)
+    height = 1.0 - x * x - y * y  # squared, of a sphere
+    light = 0.3 + 0.7 * np.clip(0.6 * y - 0.4 * x + 0.7 * np.sqrt(np.maximum(height, 0.0)), 0.0, 1.0)
+    color = np.array(material.diffuse_color, np.float32)
+    pixels = linear_to_srgb(light.reshape(-1, 1) * color)
+    pixels[:, 3] = 1.0
+    pixels[height.reshape(-1) < 0.0] = 0.0
+    preview = material.preview_ensure()
+    preview.icon_size = (_ICON_SIDE, _ICON_SIDE)
+    preview.icon_pixels_float.foreach_set(pixels.reshape(-1))
 
 
 def _store_properties(material: bpy.types.Material, given: Material) -> None:

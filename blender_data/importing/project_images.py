@@ -11,7 +11,7 @@ import bpy
 
 from ...io_formats.core.errors import FormatError, MeshferryError
 from ...io_formats.core.messages import Report, Text, counted, listed, of_kind
-from ...io_formats.core.shading import Texture
+from ...io_formats.core.shading import Color, Texture
 from ...io_formats.disk.atomic_write import replace_file
 from ...io_formats.disk.file_names import file_name
 from ...io_formats.encodings import image_files
@@ -59,6 +59,8 @@ class ProjectImages:
         self._folder = Path(bpy.data.filepath).parent / _FOLDER if bpy.data.filepath else None
         self._known: dict[tuple[str, bool], bpy.types.Image | None] | None = None
         self._unreadable: dict[str, Text] = {}
+        self.means: dict[bpy.types.Image, Color | None] = {}
+        """Mean colours of images that were packed, where known; Blender would copy their contents for them later."""
         self._packed = 0
         """Number of images that take long to decode and were not decoded."""
 
@@ -131,6 +133,7 @@ class ProjectImages:
         image.source = "FILE"
         image.filepath_raw = texture.path or f"//{_FOLDER}/{_with_extension(label, content)}"
         image.pack(data=content, data_len=len(content))
+        self.means[image] = image_decoding.mean_of_dds(content)
         return image
 
     def _written(self, folder: Path, name: str, content: bytes) -> Path:

@@ -158,11 +158,7 @@ def show(
     except _OtherNodesError:
         tree.nodes.clear()
         _Builder(tree, layers, image_of).build(shading, multiply_occlusion=multiply_occlusion)
-    # Solid view shows the emission of materials that only emit.
-    shown = shading.base_color
-    if shading.emission is not None and not any(shown.value):
-        shown = shading.emission
-    red, green, blue = (min(max(part, 0.0), 1.0) for part in shown.value)
+    red, green, blue = (min(max(part, 0.0), 1.0) for part in shown_tint(shading).value)
     alpha = 1.0 if shading.opacity is Opacity.OPAQUE else min(max(shading.alpha.value, 0.0), 1.0)
     material.diffuse_color = (red, green, blue, alpha)
     material.metallic = shading.metallic.value
@@ -170,6 +166,13 @@ def show(
     is_blended = shading.opacity in (Opacity.BLEND, Opacity.ADD)
     material.surface_render_method = "BLENDED" if is_blended else "DITHERED"
     material.use_backface_culling = not shading.is_two_sided
+
+
+def shown_tint(shading: Shading) -> Tint:
+    """Return the colour for the Solid view, which is the emission of materials that only emit."""
+    if shading.emission is not None and not any(shading.base_color.value):
+        return shading.emission
+    return shading.base_color
 
 
 def likeness(shading: Shading) -> Hashable:

@@ -58,6 +58,13 @@ def store_fingerprint(made: bpy.types.Object) -> None:
         _store(made.data, dict(_checksums(made.data, json.loads(made.data.meshferry.fingerprint or "{}"))))
 
 
+def renew_fingerprint(mesh: bpy.types.Mesh) -> None:
+    """Store the checksums of a new mesh again, after a reload transformed it; those of weights and colours stay."""
+    mesh.meshferry.fingerprint = json.dumps(
+        {**json.loads(mesh.meshferry.fingerprint or "{}"), **dict(_checksums(mesh))}
+    )
+
+
 def store_values(mesh: bpy.types.Mesh, attribute: str, values: AnyArray, *, is_uv: bool = False) -> None:
     """Store the checksum of an attribute as it was set.
 

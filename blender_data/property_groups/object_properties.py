@@ -34,6 +34,7 @@ class MeshferryFile(bpy.types.PropertyGroup):
     given: text("Given Options", "Names of options that override choices of the import, as JSON")
     clip_files: text("Files of Animations", "Files that the exported animations were imported from, as JSON")
     owner: text("Owner", "Name of the data block that the file belongs to, not to a copy")
+    ledger: text("Ledger", "What exports removed from the file, as JSON; only set in the saved .blend file")
 
 
 class MeshferryBone(NamedInFile, bpy.types.PropertyGroup):
@@ -217,6 +218,9 @@ class MeshferryObject(NamedInFile, bpy.types.PropertyGroup):
     has_hidden_surfaces: flag(
         "Hidden Surfaces", "The object is hidden since all surfaces of its node are, not the node itself"
     )
+    given_space: text(
+        "Space on Export", "Parent inverse, delta transform and what the last export applied to the mesh, as JSON"
+    )
     given_transform: numbers(
         "Transform on Import",
         "Location, rotation and scale that the file gives the object. "
@@ -301,6 +305,7 @@ class MeshferryObject(NamedInFile, bpy.types.PropertyGroup):
         "Skeleton", "Identity of the skeleton file that an armature's animations refer to in the engine"
     )
     skeleton_path: text("Skeleton File", "Path of the skeleton file inside the engine's project")
+    skeleton_data: text("Skeleton Data", "Rest pose, masks, profiles and retargeting of the skeleton file, as JSON")
     use_bone_table: flag(
         "Own Bone Table",
         "Use the joints that were chosen for the bones of this armature, not those of the bundled tables",

@@ -9,7 +9,9 @@ from typing import Any
 
 import bpy
 
+from .. import file_records
 from ..file_records import absolute_path
+from . import ledger
 
 
 def register() -> None:
@@ -27,15 +29,24 @@ def unregister() -> None:
 def _handlers() -> list[tuple[Any, Callable[..., None]]]:
     known = bpy.app.handlers
     after = [(handlers, make_absolute) for handlers in (known.load_post, known.save_post, known.save_post_fail)]
-    return [(known.save_pre, make_relative), *after]
+    undone = [(handlers, after_undo) for handlers in (known.undo_post, known.redo_post)]
+    return [(known.save_pre, make_relative), (known.blend_import_post, after_append), *after, *undone]
+
+
+@bpy.app.handlers.persistent
+def after_undo(*_others: Any) -> None:
+    """Store again what exports stored on data blocks, since *Undo* and *Redo* do not change files."""
+    file_records.restore_exports()
+    ledger.settle()
 
 
 @bpy.app.handlers.persistent
 def make_relative(blend: str, *_others: Any) -> None:
     """Store paths relative to the .blend file that is being saved, as far as they are on its drive."""
+    ledger.store_in_blend()
     folder = os.path.dirname(blend)
 
-    def relative(path: str) -> str:
+    def relative(path: str, _owner: bpy.types.ID) -> str:
         if not os.path.isabs(path) or path.startswith(("//", "\\\\")):
             return path
         try:
@@ -51,20 +62,30 @@ def make_relative(blend: str, *_others: Any) -> None:
 def make_absolute(blend: str, *_others: Any) -> None:
     """Make the paths absolute again after the .blend file was saved or opened."""
     folder = os.path.dirname(blend)
-    _change(lambda path: absolute_path(path, folder))
+    _change(lambda path, _owner: absolute_path(path, folder))
+    ledger.take_from_blend()
 
 
-def _change(change: Callable[[str], str]) -> None:
+@bpy.app.handlers.persistent
+def after_append(appending: Any, *_others: Any) -> None:
+    """Make the paths of appended data blocks absolute, which are relative to the .blend file that they come from."""
+    items = [item for item in appending.import_items if item.id is not None and item.source_library is not None]
+    folders = {item.id: os.path.dirname(bpy.path.abspath(item.source_library.filepath)) for item in items}
+    _change(lambda path, owner: absolute_path(path, folders.get(owner, "")))
+    ledger.take_from_blend()
+
+
+def _change(change: Callable[[str, bpy.types.ID], str]) -> None:
     """Replace the stored paths of all data blocks of the open file by the results of a function."""
     for group, name in _stored_paths():
-        before = getattr(group, name)
+        before, owner = getattr(group, name), group.id_data
         if name == "clip_files":
             try:
-                after = json.dumps([change(path) for path in json.loads(before or "null")])
+                after = json.dumps([change(path, owner) for path in json.loads(before or "null")])
             except (ValueError, TypeError, AttributeError, RecursionError):
                 continue  # not known, or damaged
         else:
-            after = change(before)
+            after = change(before, owner)
         if after != before:
             setattr(group, name, after)
 

@@ -30,7 +30,9 @@ class ReplacedActions(NamedTuple):
     """Names of new actions that did not replace an old one."""
 
 
-def replace_actions(owners: Iterable[tuple[Owner, Owner]], paths: Mapping[str, str]) -> ReplacedActions:
+def replace_actions(
+    owners: Iterable[tuple[Owner, Owner]], paths: Mapping[str, str], unchanged: Iterable[tuple[Owner, Owner]] = ()
+) -> ReplacedActions:
     """Replace actions of old owners by actions of new owners that have the same file and clip.
 
     Other new actions become active on the old owner if it has no action, and are stashed otherwise.
@@ -41,16 +43,23 @@ def replace_actions(owners: Iterable[tuple[Owner, Owner]], paths: Mapping[str, s
         Old and new data blocks.
     paths:
         The earlier path of each moved file.
+    unchanged:
+        Further old and new data blocks, which only take part in replaced actions that they share with the others.
     """
+    owners = [*owners]
+    touched = {holder.action for _old, new in owners for holder in animated_blocks.action_holders(new)}
     replaced: dict[bpy.types.Action, bpy.types.Action] = {}
     slots: dict[bpy.types.Action, dict[int, Any]] = {}
     added: list[tuple[Owner, bpy.types.Action, Any]] = []
-    for old, new in owners:
+    for old, new in (*owners, *unchanged):
         before, made = animated_blocks.action_holders(old), animated_blocks.action_holders(new)
         actions = [holder.action for holder in made]
         for holder in made:
-            twin = _find_twin(holder.action, before, actions, paths)
+            exported = [one for one in before if _is_exported(old, one.action)]
+            twin = _find_twin(holder.action, before, actions, paths) or _find_named(holder.action, exported)
             slot = holder.action_slot
+            if (old, new) not in owners and (twin is None or holder.action not in touched):
+                continue
             if twin is None:
                 added.append((old, holder.action, slot))
             else:
@@ -106,6 +115,18 @@ def _find_twin(
     if not twins and len(set(of_file)) == 1 and len({holder.action for holder in same_file}) == 1:
         twins = same_file
     return twins[0] if twins else None
+
+
+def _is_exported(owner: Owner, action: bpy.types.Action) -> bool:
+    """Return whether an action made here may be in the file, since an export wrote its object."""
+    return (
+        isinstance(owner, bpy.types.Object) and bool(owner.meshferry.given_space) and not action.meshferry.source_path
+    )
+
+
+def _find_named(action: bpy.types.Action, holders: Iterable[Any]) -> Any | None:
+    """Return the first animation data or NLA strip whose action would get the name of a clip in a file, or None."""
+    return next((one for one in holders if clip_name(one.action) == action.meshferry.clip_name), None)
 
 
 def _replace(
@@ -246,7 +267,9 @@ def _show_as(armature: bpy.types.Armature, bone: bpy.types.Bone, like: bpy.types
         there.assign(bone)
 
 
-def replace_mesh(old: bpy.types.Mesh, new: bpy.types.Mesh, users: Iterable[bpy.types.Object]) -> None:
+def replace_mesh(
+    old: bpy.types.Mesh, new: bpy.types.Mesh, users: Iterable[bpy.types.Object], *, stays: bool = False
+) -> None:
     """Replace a mesh by a new one, which gets the old one's name, custom properties, and materials of equal surfaces.
 
     Shape keys of the same names keep their values, ranges, drivers and animation. Materials that the user linked to an
@@ -255,9 +278,11 @@ def replace_mesh(old: bpy.types.Mesh, new: bpy.types.Mesh, users: Iterable[bpy.t
     Parameters
     ----------
     users:
-        The objects that use the old mesh.
+        The objects that get the new mesh.
+    stays:
+        Whether further objects keep the old mesh, and its name.
     """
-    before = _slot_names(old)
+    before = slot_names(old)
     _keep_materials(old, new, before)
     _keep_shape_keys(old, new)
     for label, value in compat.custom_properties(old).items():
@@ -269,7 +294,9 @@ def replace_mesh(old: bpy.types.Mesh, new: bpy.types.Mesh, users: Iterable[bpy.t
         obj.data = new
         for slot in obj.material_slots:
             slot.link = "DATA"
-        _link_materials(obj, own, _slot_names(new))
+        _link_materials(obj, own, slot_names(new))
+    if stays:
+        return
     if old.users:
         old.user_remap(new)  # for drivers and nodes; it searches all data blocks, 25 ms in a scene of 1,000 objects
     names.take_over(old, new)
@@ -277,11 +304,16 @@ def replace_mesh(old: bpy.types.Mesh, new: bpy.types.Mesh, users: Iterable[bpy.t
         names.take_over(old.shape_keys, new.shape_keys)
 
 
-def _slot_names(mesh: bpy.types.Mesh) -> list[str]:
+def slot_names(mesh: bpy.types.Mesh) -> list[str]:
     """Return, for each slot, the name of its material in the file; for a slot that the user added, the current name."""
     stored: list[str] = json.loads(mesh.meshferry.slot_names or "[]")
-    current = [names.name_in_file(material) if material is not None else "" for material in mesh.materials]
+    current = current_slot_names(mesh)
     return [*stored[: len(current)], *current[len(stored) :]]
+
+
+def current_slot_names(mesh: bpy.types.Mesh) -> list[str]:
+    """Return the name with which an export writes the material of each slot now."""
+    return [names.name_in_file(material) if material is not None else "" for material in mesh.materials]
 
 
 def _keep_materials(old: bpy.types.Mesh, new: bpy.types.Mesh, before: list[str]) -> None:
@@ -289,7 +321,7 @@ def _keep_materials(old: bpy.types.Mesh, new: bpy.types.Mesh, before: list[str])
     waiting: dict[str, deque[Any]] = {}
     for name, material in zip(before, old.materials, strict=True):
         waiting.setdefault(name, deque()).append(material)
-    for place, name in enumerate(_slot_names(new)):
+    for place, name in enumerate(slot_names(new)):
         found = waiting.get(name)
         if found:
             new.materials[place] = found.popleft()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 
 import bpy
 
@@ -13,14 +13,14 @@ Pairs = dict[bpy.types.Object, bpy.types.Object]
 """The earlier object for each new object."""
 
 
-def pair(old: Iterable[bpy.types.Object], new: Sequence[bpy.types.Object]) -> Pairs:
-    """Match objects by type, level of detail, role and node.
+def pair(old: Iterable[bpy.types.Object], new: Sequence[bpy.types.Object], known: Pairs | None = None) -> Pairs:
+    """Match objects by type, level of detail, role and node, except those of ``known`` pairs, which are added.
 
     Nodes are matched by key, then by their own and the parent's name, then by name. Parts of a placed model are only
     matched below the node of that model. If a file had one node of a kind and has one now, their names may differ.
     """
     waiting = sorted(old, key=_is_likely_copy)
-    pairs: Pairs = {}
+    pairs: Pairs = known or {}
     keyed = [made for made in new if made.meshferry.node_key]
     _match([obj for obj in waiting if obj.meshferry.node_key], keyed, _node_key, pairs)
     if keyed:  # nodes with keys are matched by key only; parts of models have no key
@@ -34,6 +34,31 @@ def pair(old: Iterable[bpy.types.Object], new: Sequence[bpy.types.Object]) -> Pa
     if len({_path_key(obj) for obj in waiting}) == len({_kind(obj) for obj in waiting}):
         _match(waiting, single, _kind, pairs)
     return pairs
+
+
+def pair_unchanged(
+    old: Iterable[bpy.types.Object], new: Sequence[bpy.types.Object], unchanged: Collection[str]
+) -> Pairs:
+    """Match the objects whose nodes an export would write as they are in the file, by their present names.
+
+    Text, curves and instances are meshes in a file, so types may differ. Armatures are left out.
+    """
+    pairs: Pairs = {}
+    kept, made = (
+        [obj for obj in objects if obj.type != "ARMATURE" and is_unchanged(obj, unchanged)] for objects in (old, new)
+    )
+    pair_by_name(kept, made, pairs)
+    return pairs
+
+
+def pair_by_name(old: Iterable[bpy.types.Object], new: Sequence[bpy.types.Object], pairs: Pairs) -> None:
+    """Add pairs of objects of any types by their present names."""
+    _match([*old], new, names.name_in_file, pairs)
+
+
+def is_unchanged(obj: bpy.types.Object, unchanged: Collection[str]) -> bool:
+    """Return whether the present name of an object is among those of unchanged nodes."""
+    return ("" if obj.type == "ARMATURE" else names.name_in_file(obj)) in unchanged
 
 
 def copies(old: Iterable[bpy.types.Object], pairs: Pairs) -> list[bpy.types.Object]:

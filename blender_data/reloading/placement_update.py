@@ -14,6 +14,7 @@ from ..importing.import_context import ImportResult
 from ..importing.objects import hide_levels
 from ..mesh_data.checksums import has_other_mesh
 from ..properties import copy_group
+from ..property_groups.ledger import follow_reload
 from .data_updates import replace_actions
 from .matching import Pairs, pair
 from .reload import ReloadReport
@@ -21,7 +22,12 @@ from .reload import ReloadReport
 _OF_USER = frozenset(("file", "exports", "source_name", "given_name", "import_id"))
 
 
-def replace_placed(context: bpy.types.Context, collection: bpy.types.Collection, result: ImportResult) -> ReloadReport:
+def replace_placed(
+    context: bpy.types.Context,
+    collection: bpy.types.Collection,
+    result: ImportResult,
+    unedited: Mapping[bpy.types.Object, bool],
+) -> ReloadReport:
     """Update the objects of an earlier import to the current content of the file and of the files that it refers to.
 
     Transforms, names, visibility, materials and custom properties that the user changed are kept. Objects whose nodes
@@ -33,6 +39,8 @@ def replace_placed(context: bpy.types.Context, collection: bpy.types.Collection,
         The collection of the earlier import.
     result:
         The new import.
+    unedited:
+        The objects whose places an export would leave in their files; see ``unedited_places``.
     """
     report = ReloadReport()
     homes = _homes(collection, result)
@@ -48,7 +56,8 @@ def replace_placed(context: bpy.types.Context, collection: bpy.types.Collection,
     surplus += _replace_actions(pairs, report)
     meshes = {old.data: new.data for new, old in pairs.items() if old.type == "MESH" and old.data != new.data}
     for new, old in pairs.items():
-        _update(old, new, pairs)
+        if _update(old, new, pairs, unedited):
+            report.unchanged.add(old)
         if old.type == "EMPTY":
             old.instance_type = new.instance_type
             old.instance_collection = homes.get(new.instance_collection, new.instance_collection)
@@ -60,8 +69,9 @@ def replace_placed(context: bpy.types.Context, collection: bpy.types.Collection,
             target = file_records.read(old)
             if target is None or same_path(str(target.path), old.meshferry.source_path):
                 file_records.write([old], record)
+                old.meshferry.unshown_nodes = ""
+                follow_reload(old, record.digest, objects_of(old))
             old.meshferry.source_path = new.meshferry.source_path
-            old.meshferry.unshown_nodes = ""
     removed = {obj.data for obj in surplus if isinstance(obj, bpy.types.Object) and obj.data is not None}
     _remove([*pairs, *homes, *surplus], result)
     for before, now in meshes.items():
@@ -92,6 +102,11 @@ def _add_objects(
         old.objects.link(added)
 
 
+def homes_of(collection: bpy.types.Collection) -> list[bpy.types.Collection]:
+    """Return the collection of an import, and those of the files to which its file refers."""
+    return [collection, *_parts_of(collection)]
+
+
 def _homes(collection: bpy.types.Collection, result: ImportResult) -> dict[bpy.types.Collection, bpy.types.Collection]:
     """Return, for collections of the new import, the corresponding collection of the earlier import."""
     parts = {part.meshferry.source_path: part for part in _parts_of(collection)}
@@ -112,19 +127,24 @@ def _parts_of(collection: bpy.types.Collection) -> list[bpy.types.Collection]:
     return found[1:]
 
 
-def _update(old: bpy.types.Object, new: bpy.types.Object, pairs: Pairs) -> None:
-    """Update data, parent, transform and import marks of an object, except those that the user changed."""
+def _update(
+    old: bpy.types.Object, new: bpy.types.Object, pairs: Pairs, unedited: Mapping[bpy.types.Object, bool]
+) -> bool:
+    """Update data, parent, transform and import marks of an object, except those that the user changed.
+
+    Return whether its mesh stays: an export would change nothing in the file, and the model is as it was.
+    """
     kept = old.meshferry
     new.name = "Replaced"  # frees its name for the old object
+    stays = unedited.get(old) is False
+    keeps_mesh = old.type == "MESH" and stays and _is_of_same_file(old, new)
     if old.type == "MESH":
-        _update_mesh(old, new)
+        _update_mesh(old, new, stays=keeps_mesh)
     parent = pairs.get(new.parent, new.parent)
-    is_in_place = import_marks.has_given_space(old) and not import_marks.is_moved(old)
-    if import_marks.has_given_parent(old) and old.parent != parent:
-        old.parent, old.parent_type = parent, new.parent_type
-        old.matrix_parent_inverse.identity()
-    if is_in_place:
-        import_marks.set_transform(old, new)
+    if unedited.get(old):
+        import_marks.take_place(old, new, parent)
+    elif not stays:
+        import_marks.update_place(old, new, parent)
     if old.type == "EMPTY":
         old.empty_display_type, old.empty_display_size = new.empty_display_type, new.empty_display_size
     _update_properties(old, new)
@@ -135,6 +155,14 @@ def _update(old: bpy.types.Object, new: bpy.types.Object, pairs: Pairs) -> None:
             old.name = names.fit(new.meshferry.source_name)
         kept.source_name, kept.given_name = new.meshferry.source_name, old.name
     copy_group(new.meshferry, kept, _OF_USER, pairs)
+    if stays:
+        import_marks.mark_place(old)
+    return keeps_mesh
+
+
+def _is_of_same_file(old: bpy.types.Object, new: bpy.types.Object) -> bool:
+    """Return whether a new import of a mesh found the same content in its file as the earlier one."""
+    return bool(old.data.meshferry.fingerprint) and old.data.meshferry.fingerprint == new.data.meshferry.fingerprint
 
 
 def _update_properties(old: bpy.types.Object, new: bpy.types.Object) -> None:
@@ -149,13 +177,13 @@ def _update_properties(old: bpy.types.Object, new: bpy.types.Object) -> None:
             del old[name]
 
 
-def _update_mesh(old: bpy.types.Object, new: bpy.types.Object) -> None:
-    """Replace the mesh and the materials of an object, except materials that the user chose."""
+def _update_mesh(old: bpy.types.Object, new: bpy.types.Object, *, stays: bool) -> None:
+    """Replace the mesh of an object unless it stays, and its materials except those that the user chose."""
     given = [] if has_other_mesh(old) else old.meshferry.given_materials.split("\n")
     now = [slot.material for slot in old.material_slots]
     identities = import_marks.material_identities(old)
-    old.data = new.data
-    for index, slot in enumerate(old.material_slots):
+    old.data = old.data if stays else new.data
+    for index, slot in zip(range(len(new.material_slots)), old.material_slots, strict=False):
         is_chosen = index < min(len(given), len(identities)) and identities[index] != given[index]
         slot.link = "OBJECT" if is_chosen else new.material_slots[index].link
         slot.material = now[index] if is_chosen else new.material_slots[index].material

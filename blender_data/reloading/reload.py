@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,12 +10,13 @@ import bpy
 
 from .. import names
 from ..armature_modifiers import armature_of
-from ..import_marks import has_given_parent, has_given_space, is_moved, objects_of, set_transform
+from ..import_marks import objects_of, space_given, update_place
 from ..importing.import_context import ImportResult
 from ..importing.objects import hide_levels
 from ..properties import copy_group
 from ..rigging import body_shapes, shown_bindings
 from . import data_updates
+from .agreement import take_back
 from .data_updates import replace_mesh
 from .matching import Pairs, copies
 
@@ -35,6 +36,8 @@ class ReloadReport:
     added: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     """Names of objects, and of bones with their armatures, that the file no longer has."""
+    unchanged: set[bpy.types.Object] = field(default_factory=set)
+    """Objects whose data was not replaced."""
     linked: list[str] = field(default_factory=list)
     """Names of objects whose data is linked from other .blend files, so that it was not replaced."""
 
@@ -45,6 +48,7 @@ def replace_data(
     pairs: Pairs,
     results: Sequence[ImportResult],
     paths: Mapping[str, str],
+    unchanged: Collection[bpy.types.Object] = (),
 ) -> ReloadReport:
     """Transfer data, actions and file properties from new objects to old ones; remove everything new that is unused.
 
@@ -58,19 +62,28 @@ def replace_data(
         The new imports, that of the collection's file first.
     paths:
         The earlier path of each moved file.
+    unchanged:
+        New objects whose old ones stay as they are.
     """
     report = ReloadReport()
-    changed = {new: old for new, old in pairs.items() if old.is_editable and (old.data is None or old.data.is_editable)}
-    report.linked = [old.name for new, old in pairs.items() if new not in changed]
+    pending = {new: old for new, old in pairs.items() if new not in unchanged}
+    changed = {
+        new: old for new, old in pending.items() if old.is_editable and (old.data is None or old.data.is_editable)
+    }
+    report.unchanged = {*(objects_of(collection) if collection is not None else ())} - {*pending.values()}
+    report.linked = [old.name for new, old in pending.items() if new not in changed]
     surplus: list[bpy.types.ID] = list(pairs)
     if collection is not None:
         surplus += _add_objects(context, collection, results[0], pairs, report)
+        for new in unchanged:
+            if pairs[new].meshferry.import_id:
+                pairs[new].meshferry.import_id = collection.meshferry.import_id
     _update_armatures(context, changed, report)
     if collection is not None and results[0].shapes:
         for new, old in changed.items():
             if old.type == "ARMATURE":
                 body_shapes.set_percents(old, body_shapes.percents_of(new))
-    surplus += _update_data(changed, paths, report)
+    surplus += _update_data(changed, pairs, paths, report)
     if collection is not None:
         _refer_to_old((obj for obj in results[0].objects if obj not in pairs), pairs)
     gone = set(surplus)
@@ -139,46 +152,51 @@ def _update_armatures(context: bpy.types.Context, changed: Pairs, report: Reload
                 bone.rotation_mode = new.pose.bones[bone.name].rotation_mode
 
 
-def _update_data(changed: Pairs, paths: Mapping[str, str], report: ReloadReport) -> list[bpy.types.ID]:
+def _update_data(changed: Pairs, pairs: Pairs, paths: Mapping[str, str], report: ReloadReport) -> list[bpy.types.ID]:
     """Replace meshes and actions, and update the objects; return the old meshes and actions."""
+    kept = set(pairs.values()) - set(changed.values())
+    in_use = {obj.data for obj in kept}
     grouped = {old for old in changed.values() if len(old.vertex_groups)}
     owners: list[tuple[Any, Any]] = [(old, new) for new, old in changed.items()]
-    shapes = [(old.data.shape_keys, new.data.shape_keys) for old, new in owners if old.type == "MESH"]
-    of_both = [(old, new) for old, new in shapes if old is not None and new is not None]
-    actions = data_updates.replace_actions([*owners, *of_both], paths)
+    others = [(old, new) for new, old in pairs.items() if new not in changed]
+    actions = data_updates.replace_actions(_with_shapes(owners), paths, _with_shapes(others))
     report.added += actions.added
     users: dict[bpy.types.ID, list[bpy.types.Object]] = {}
     for obj in bpy.data.objects:
-        if obj.type == "MESH" and obj.is_editable:
+        if obj.type == "MESH" and obj.is_editable and obj not in kept:
             users.setdefault(obj.data, []).append(obj)
     replaced: list[bpy.types.ID] = []
     for old, new in owners:
         if old.type == "MESH" and old.data in users:
+            take_back(new, old)
             replaced.append(old.data)
-            replace_mesh(old.data, new.data, users.pop(old.data))  # several objects may use the mesh
+            # several objects may use the mesh
+            replace_mesh(old.data, new.data, users.pop(old.data), stays=old.data in in_use)
     for old, new in owners:
-        _update_object(old, new, changed, is_bound=old in grouped)
-    return [*replaced, *actions.old]
+        _update_object(old, new, pairs, is_bound=old in grouped)
+    return [*(mesh for mesh in replaced if mesh not in in_use), *actions.old]
 
 
-def _update_object(old: bpy.types.Object, new: bpy.types.Object, changed: Pairs, *, is_bound: bool) -> None:
+def _with_shapes(owners: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    """Return pairs of objects, and those of their shape keys."""
+    shapes = [(old.data.shape_keys, new.data.shape_keys) for old, new in owners if old.type == new.type == "MESH"]
+    return [*owners, *((old, new) for old, new in shapes if old is not None and new is not None)]
+
+
+def _update_object(old: bpy.types.Object, new: bpy.types.Object, pairs: Pairs, *, is_bound: bool) -> None:
     """Update parent, transform, modifiers and stored properties of an object."""
     kept = old.meshferry
-    parent = changed.get(new.parent, new.parent)
-    is_in_place = has_given_space(old) and not is_moved(old)
-    if kept.node_path and has_given_parent(old) and old.parent != parent:
-        old.parent, old.parent_type = parent, new.parent_type
-        old.matrix_parent_inverse.identity()
-    if is_in_place:
-        set_transform(old, new)
+    parent = pairs.get(new.parent, new.parent)
+    update_place(old, new, parent)
     parts = [name for name in _PARTS if getattr(new.meshferry, name) is None]
-    copy_group(new.meshferry, kept, {*_OF_USER, *parts}, changed)
+    applied = ("given_space",) if "applied" in space_given(old) else ()
+    copy_group(new.meshferry, kept, {*_OF_USER, *parts, *applied}, pairs)
     for entry, slot in zip(kept.surfaces, old.material_slots, strict=False):
         entry.material = slot.material
     for modifier in new.modifiers:
         there = next((one for one in old.modifiers if one.type == modifier.type), None)
         if modifier.type == "ARMATURE" and there is None and not is_bound:
-            old.modifiers.new(modifier.name, "ARMATURE").object = changed.get(modifier.object, modifier.object)
+            old.modifiers.new(modifier.name, "ARMATURE").object = pairs.get(modifier.object, modifier.object)
         elif modifier.type == "MESH_CACHE" and there is not None:
             there.filepath = modifier.filepath
 

@@ -24,7 +24,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ...io_formats.core.errors import FormatError, MeshferryError, refusal
-from ...io_formats.disk.atomic_write import copy_mode, rename_over, temporary_file
+from ...io_formats.disk.atomic_write import copy_mode, make_folders, rename_over, temporary_file
 from ...io_formats.disk.file_names import cautious_key, rules_of
 from ...io_formats.partner_files import PartnerFiles, reads_partners
 from .. import inputs
@@ -303,7 +303,7 @@ def make_plan(
         raise MeshferryError("{} is a file, not a folder", output)
     folder = folder or output / STATE_FOLDER
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folders(folder)
         with new_plan(folder) as connection:
             refuse_levels(head.settings.read_options)
             draft = _Draft(connection, output, head)

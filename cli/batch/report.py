@@ -9,7 +9,6 @@ import itertools
 import json
 import math
 import os
-import shlex
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ from urllib.parse import quote
 from ...io_formats.core.errors import ExportError, refusal
 from ...io_formats.core.messages import counted, summed_up
 from ...io_formats.disk.atomic_write import make_folder, remove_file, replace_file
+from ...io_formats.disk.reach import command_text
 from ...io_formats.disk.special_files import open_regular
 from ..output import printable
 from .progress import time_text
@@ -362,7 +362,7 @@ def _batch_facts(about: About) -> str:
     """Return the options and folders of the batch as entries of a list."""
     home = os.path.expanduser("~")
     roots = [root.replace(home, "~", 1) if root.startswith(home) else root for root in about.roots]
-    options = shlex.join(printable(option) for option in about.options) or "none"
+    options = command_text([printable(option) for option in about.options]) or "none"
     lines = [f"<dt>Options</dt><dd><code>{escape(options)}</code></dd>\n"]
     lines += [f"<dt>Folder</dt><dd>{escape_name(root)}</dd>\n" for root in roots]
     return "".join(lines)

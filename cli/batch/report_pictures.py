@@ -10,6 +10,7 @@ import importlib
 import math
 import os
 import re
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,11 @@ _LARGEST = 1 << 20
 _HASH = re.compile("[0-9a-f]{16,128}")
 _TRIALS = 2
 """Pictures that may fail before the run concludes that this machine cannot draw at all."""
-_REMEDY = "Drawing needs OpenGL 4.3; on Debian and Ubuntu without a graphics card: apt install libegl1 libgl1-mesa-dri"
+_REMEDY = "Drawing needs OpenGL 4.3" + (
+    "; on Debian and Ubuntu without a graphics card: apt install libegl1 libgl1-mesa-dri"
+    if sys.platform == "linux"
+    else ""
+)
 
 
 def picture_file(output: Path, hashed: str) -> Path:

@@ -35,6 +35,8 @@ from typing import Any
 from ...io_formats.core.errors import MeshferryError, MissingLibraryError, refusal
 from ...io_formats.core.messages import counted
 from ...io_formats.disk import locks
+from ...io_formats.disk.atomic_write import make_folders
+from ...io_formats.disk.reach import command_text
 from .. import environment, interruption
 from ..output import Reporter, one_line
 from . import state
@@ -141,19 +143,20 @@ class ShardStore:
         self._entries: dict[str, Entry] = {}
         """The last entry of each target in the journals of the output folder and of all processes with this shard."""
         self._folder, self._name = journals_of(output, lines)
-        self._files = ExitStack()
 
     def __enter__(self) -> ShardStore:
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            paths = (self._folder / f"{self._name}{number}.jsonl" for number in itertools.count(1))
-            path, held = next((path, held) for path in paths if (held := locks.hold(_lock_of(path))) is not None)
-            self._files.callback(locks.remove, _lock_of(path), held)
-            others = sorted(set(self._folder.glob(f"{self._name}*.jsonl")) - {path})
-            known = (self._output / STATE_FOLDER / JOURNAL_FILE, *others, path)
-            self._entries = _last_entries(known, [task.target for task in self._tasks])
-            self._journal = JournalFile(path)
-            self._files.callback(self._journal.close)
+            with ExitStack() as files:  # closes the files if an error is raised
+                make_folders(self._folder)
+                paths = (self._folder / f"{self._name}{number}.jsonl" for number in itertools.count(1))
+                path, held = next((path, held) for path in paths if (held := locks.hold(_lock_of(path))) is not None)
+                files.callback(locks.remove, _lock_of(path), held)
+                others = sorted(set(self._folder.glob(f"{self._name}*.jsonl")) - {path})
+                known = (self._output / STATE_FOLDER / JOURNAL_FILE, *others, path)
+                self._entries = _last_entries(known, [task.target for task in self._tasks])
+                self._journal = JournalFile(path)
+                files.callback(self._journal.close)
+                self._files = files.pop_all()
         except OSError as problem:
             path = problem.filename or self._folder
             raise MeshferryError("{}: the journal cannot be written: {}", path, refusal(problem)) from None
@@ -205,7 +208,7 @@ def _exit_with_parent() -> None:
         while True:
             os.write(2, b"\n")
             time.sleep(_WATCH_SECONDS)
-    os._exit(1)
+    environment.end_process(1)
 
 
 LONGEST_SHARD = 200
@@ -379,7 +382,7 @@ class DaskPool:
         if isinstance(problem, FileNotFoundError):
             raise MeshferryError(
                 "A dask worker has no command '{}': install Meshferry there, or set its command with --worker-command",
-                shlex.join(self._command),
+                command_text(self._command),
             )
         if isinstance(problem, subprocess.CalledProcessError) and 0 < problem.returncode < 256:
             raise MeshferryError(

@@ -26,7 +26,7 @@ from typing import Any, BinaryIO, NamedTuple, Self
 from ...io_formats.core.errors import ExportError, FormatError, MeshferryError, refusal
 from ...io_formats.core.messages import Message, Text, counted
 from ...io_formats.disk import locks
-from ...io_formats.disk.atomic_write import remove_file, replace_file
+from ...io_formats.disk.atomic_write import make_folders, remove_file, replace_file
 from ...io_formats.disk.special_files import is_link, open_regular, special_kind
 from .. import environment
 from ..output import warnings_entry
@@ -246,10 +246,14 @@ class JournalFile:
         self._path = path
         flags = os.O_RDONLY if is_fixed else os.O_RDWR | os.O_CREAT | os.O_APPEND
         self._stream = io.FileIO(open_regular(path, flags), "rb" if is_fixed else "rb+")
-        self.end = sum(map(len, self.lines()))
-        """Size in bytes."""
-        if not is_fixed:
-            self._stream.truncate(self.end)
+        try:
+            self.end = sum(map(len, self.lines()))
+            """Size in bytes."""
+            if not is_fixed:
+                self._stream.truncate(self.end)
+        except BaseException:  # Windows cannot remove open files
+            self._stream.close()
+            raise
 
     def lines(self) -> Iterator[bytes]:
         """Yield all complete lines; do not use the file meanwhile."""
@@ -340,7 +344,7 @@ def locked(output: Path) -> Iterator[None]:
     lock_path = path.with_name(JOURNAL_FILE + LOCK_SUFFIX)
     created = [folder for folder in path.parents if folder == path.parent or not folder.exists()]
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folders(path.parent)
         lock = locks.hold(lock_path)
     except OSError as problem:
         refused = problem.filename or path
@@ -386,18 +390,18 @@ class State:
         self._damaged = 0
         self._first_damage: tuple[int, Text] | tuple[()] = ()
         """Offset of the first damaged line, and the reason."""
-        self._files = contextlib.ExitStack()
-        self._index = self._files.enter_context(contextlib.closing(sqlite3.connect("", isolation_level=None)))
-        with self._errors():
+        with contextlib.ExitStack() as files, self._errors():  # closes the files if an error is raised
+            self._index = files.enter_context(contextlib.closing(sqlite3.connect("", isolation_level=None)))
             self._index.executescript(_INDEX)
             with contextlib.suppress(FileNotFoundError):  # the preview of a first run
                 self._journal = JournalFile(self.journal_path, is_fixed=is_preview)
-                self._files.callback(self._journal.close)
+                files.callback(self._journal.close)
                 self._read()
             if not is_preview:
                 if not self._journal.end:
                     self._journal.write(journal_header(self._options))
                 self._merge_shards()
+            self._files = files.pop_all()
 
     def __enter__(self) -> Self:
         return self

@@ -363,8 +363,8 @@ def _import_bpy() -> Any:
         if problem.name != "bpy":
             raise
         raise MissingLibraryError(
-            "A .blend file needs Blender. Install it for this Python with: pip install 'bpy==4.5.*' 'numpy<2' (Python "
-            "3.11) or pip install 'bpy==5.2.*' (Python 3.13), or run: blender --command meshferry"
+            'A .blend file needs Blender. Install it for this Python with: pip install "bpy==4.5.*" "numpy<2" (Python '
+            '3.11) or pip install "bpy==5.2.*" (Python 3.13), or run: blender --command meshferry'
         ) from None
     except MemoryError:
         raise MeshferryError("There is not enough memory to load Blender's module bpy") from None
@@ -439,7 +439,7 @@ def require_readable(path: Path) -> None:
         with path.open("rb"):
             pass
     except OSError as problem:
-        raise FormatError("The file cannot be read: {}", problem.strerror or problem, file=str(path)) from None
+        raise FormatError("The file cannot be read: {}", refusal(problem), file=str(path)) from None
 
 
 @contextlib.contextmanager

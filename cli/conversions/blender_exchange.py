@@ -481,7 +481,13 @@ def _rate_of_keys(session: BlendSession, scene: Any, stated: float) -> float:
 
 
 def write_objects(
-    session: BlendSession, objects: Sequence[Any], clips: Sequence[str], target: Path, known: BlenderFormat
+    session: BlendSession,
+    objects: Sequence[Any],
+    clips: Sequence[str],
+    target: Path,
+    known: BlenderFormat,
+    *,
+    dry_run: bool = False,
 ) -> tuple[list[OutputFile], list[Message]]:
     """Export objects of the open file with Blender's exporter; return the files, the chosen one last, and messages.
 
@@ -493,6 +499,8 @@ def write_objects(
         Names of the objects' animations.
     target:
         Path of the chosen file, after which the others are named.
+    dry_run:
+        Whether the contents are not needed, so that nothing is exported if only these depend on it.
 
     Raises
     ------
@@ -534,6 +542,8 @@ def write_objects(
         if known.drops_duplicates:
             stack.enter_context(unsupported_data.separated_faces(objects))
         plain = unsupported_data.report_mixtures(used, report)
+        if dry_run and not (known.is_set or any(map(image_files.shown_images, plain))):
+            return [OutputFile(target.name, b"")], report.messages
         if known.scales_before_rotating:
             stack.enter_context(gltf_export.scaled_before_rotated(used, report))
         try:

@@ -294,7 +294,11 @@ BLENDER_FORMATS: tuple[BlenderFormat, ...] = (BLEND_FILE, GLB, GLTF, FBX, OBJ, P
 
 AnyFormat: TypeAlias = Format | BlenderFormat
 """A format of Meshferry or one of Blender's own. Both have names, capabilities, ``is_set`` and ``needs_blender``."""
-ALL_FORMATS: tuple[AnyFormat, ...] = (*FORMATS, *BLENDER_FORMATS)
+
+
+def all_formats() -> tuple[AnyFormat, ...]:
+    """Return Meshferry's formats and those of Blender."""
+    return (*FORMATS, *BLENDER_FORMATS)
 
 
 def by_extension(extension: str) -> BlenderFormat | None:
@@ -307,7 +311,7 @@ def by_extension(extension: str) -> BlenderFormat | None:
 
 def format_named(name: str) -> AnyFormat:
     """Return a format by its name."""
-    return next(known for known in ALL_FORMATS if known.name == name)
+    return next(known for known in all_formats() if known.name == name)
 
 
 def by_path(path: Path) -> BlenderFormat | None:

@@ -7,7 +7,6 @@ write such a file, each source is imported into an empty file, which is then sav
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -24,10 +23,9 @@ from ...io_formats.core.format import Format
 from ...io_formats.core.messages import Message, counted, listed
 from ...io_formats.disk.atomic_write import make_folder, real_place
 from ...io_formats.disk.file_names import file_name
-from ...io_formats.disk.reach import Reach, is_picture, report_no_pictures
 from ...io_formats.passes.clips import adopt_clips
 from ...io_formats.passes.flatten import fit
-from ...io_formats.passes.placements import expand_references, shown_placement, with_single_meshes
+from ...io_formats.passes.placements import expand_references, shown_placement
 from ...io_formats.registry import FORMATS, by_name, labels_of, of_same_family
 from .. import inputs, interruption
 from . import blender_exchange
@@ -40,8 +38,6 @@ from .settings import ConversionContext
 if TYPE_CHECKING:
     from ...io_formats.core.scene import Scene
 
-
-PLACES_MODELS = "It places many models; convert it to .blend, .glb or another of Blender's own formats"
 _Export = Callable[[BlendPart, Outcome, ConversionJob], Iterator[Outcome]]
 """Writes a part of the open file; yields an outcome for each file."""
 
@@ -99,10 +95,6 @@ class Conversion:
         outcome = Outcome(job.sources[0], job.target)
         with outcome.attempt():
             scene = self._read(outcome, job, job.content)
-            if scene.placement is not None and not target.capabilities.placement:
-                raise ExportError(PLACES_MODELS)
-            if scene.placement is not None and any(model.is_tree for model in scene.placement.models):
-                scene.placement = with_single_meshes(shown_placement(scene.placement, scene.report), scene.report)
         if outcome.problem is not None:
             yield outcome
             return
@@ -142,7 +134,7 @@ class Conversion:
             scene = api.read_scene(files, self.settings.read_options, data=content, projects=projects)
         self.clips.apply(scene)
         if not in_blender:
-            _leave_out_textures(scene, self.settings.reach_of(outcome.source))
+            api.leave_out_textures(scene, self.settings.reach_of(outcome.source))
             outcome.facts = scene_facts(scene)
         return scene
 
@@ -241,7 +233,8 @@ class Conversion:
             given = {} if source.is_blend else {MERGING.name: "KEEP", CLIPS.name: "ACTIONS"}
             options = ExportOptions.of({**given, **self.settings.export_options})
             name = part.name or api.writable_name(job.target)
-            scene = self._session.export_scene(part, options, name, target.capabilities)
+            can = target.capabilities_with(self.settings.format_options.get(target.name, {}))
+            scene = self._session.export_scene(part, options, name, can)
             self._writer.report_losses(part, scene, options, target)
             if not job.is_named:
                 _note_other_format(scene, target, extension)
@@ -369,25 +362,6 @@ class Conversion:
             catalog=job.asset_catalog,
             picture=job.asset_picture,
         )
-
-
-def _leave_out_textures(scene: Scene, reach: Reach) -> None:
-    """Remove textures that a scene would bring in from beyond reach, and those that are not pictures."""
-    outside: list[str] = []
-    no_pictures: list[str] = []
-    for material in scene.materials:
-        texture = material.texture
-        if texture is None or not texture.path or texture.data is not None or texture.read is not None:
-            continue
-        if reach.brings_in(texture.path, above=True):
-            outside.append(texture.path)
-        elif os.path.isfile(texture.path) and not is_picture(texture.path):
-            no_pictures.append(texture.path)
-        else:
-            continue
-        material.texture = None
-    reach.report_outside(outside, scene.report)
-    report_no_pictures(no_pictures, scene.report)
 
 
 def _note_other_format(scene: Scene, target: Format, extension: str) -> None:

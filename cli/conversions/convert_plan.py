@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from ...io_formats import api, registry
-from ...io_formats.core.errors import ExportError, FormatError, MeshferryError, refusal
-from ...io_formats.core.messages import Message, Text, distinct
+from ...io_formats.core.errors import FormatError, MeshferryError, refusal
+from ...io_formats.core.messages import Message, distinct
 from ...io_formats.core.options import FILES_AS_LEVELS
 from ...io_formats.disk.atomic_write import DEVICE_NAME
 from ...io_formats.disk.file_names import PathTable, is_device
@@ -21,7 +21,7 @@ from .. import inputs
 from ..inputs import Warn
 from ..output import shortened
 from . import blender_formats
-from .blender_formats import ALL_FORMATS, BLEND_FILE, AnyFormat
+from .blender_formats import BLEND_FILE, AnyFormat, all_formats
 from .settings import Settings
 
 
@@ -58,7 +58,7 @@ class ConversionJob:
         They also read the source files of missing models that files with placements refer to.
         """
         extensions = set(map(registry.extension_of, self.sources))
-        imported = (known for known in ALL_FORMATS if known.capabilities.placement or known.needs_blender)
+        imported = (known for known in all_formats() if known.capabilities.placement or known.needs_blender)
         return any(not extensions.isdisjoint(known.extensions) for known in imported if known is not BLEND_FILE)
 
     def file_set(self, source: Path) -> FileSet:
@@ -98,10 +98,7 @@ class Outcome:
         """Add messages without duplicates. In a strict conversion, raise an error if some are losses."""
         new = distinct(messages)
         self.add(new)
-        lost = [message for message in new if message.is_loss]
-        if strict and lost:
-            more = Text(" (and {:,} more)", len(lost) - 1) if len(lost) > 1 else ""
-            raise ExportError("Not written, since the conversion is strict: {}{}", lost[0], more)
+        api.require_lossless(new, strict=strict)
 
 
 @dataclass(frozen=True)

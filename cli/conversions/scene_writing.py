@@ -170,11 +170,11 @@ class OutputWriter:
         if not self._settings.dry_run:
             if job.folder is not None:
                 make_folder(job.target.parent)
-            if job.format.is_set or outputs[-1].copy_of is not None:
+            if len(outputs) > 1 or outputs[-1].copy_of is not None or outputs[-1].obsolete:
                 outcome.add(write_outputs(outcome.target, self._without_used(outcome.target, outputs), job.folder))
             else:  # A single file needs no staging folder, and searching a folder of 10,000 files for old ones is slow.
                 replace_file(outcome.target, outputs[-1].data, is_flushed=job.is_flushed, within=job.folder)
-        outcome.files = paths if job.format.is_set else []
+        outcome.files = paths if job.format.is_set and len(paths) > 1 else []
 
     def _claim(self, target: Path, outputs: Sequence[OutputFile]) -> list[Path]:
         """Reserve the paths of a file set within this run and return them, the chosen one last.
@@ -340,7 +340,10 @@ class OutputWriter:
             self._report_left_out(objects, outcome, target)
         if target.moves_rigs_in:
             outcome.add(turned_rigs(objects, by_name(target.moves_rigs_in)))
-        outputs, notices = blender_exchange.write_objects(self._session, objects, clips, outcome.target, target)
+        dry_run = self._settings.dry_run
+        outputs, notices = blender_exchange.write_objects(
+            self._session, objects, clips, outcome.target, target, dry_run=dry_run
+        )
         outcome.report(notices, strict=self._settings.strict)
         self.put(outcome, job, outputs)
 

@@ -31,6 +31,9 @@ class Capabilities:
     color_layers: int = 0
     custom_layers: bool = False
     normals: bool = False
+    tangents: str = "ALWAYS"
+    """For which meshes the exporter computes tangents: ``ALWAYS``, ``NEVER``, or ``AUTO`` for those imported with
+    tangents."""
     splits_vertices: bool = False
     """Whether a vertex has one normal, UV and colour, so that files split vertices along seams."""
     materials: bool = False

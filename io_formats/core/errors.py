@@ -15,6 +15,9 @@ the cause. Any other exception from a codec is a bug.
 
 from __future__ import annotations
 
+import errno
+import os
+import sys
 from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Self
@@ -95,6 +98,22 @@ class ExportError(MeshferryError):
         return cls(joined(findings, "; "), findings=findings)
 
 
+_LONGEST_PATH = 259
+"""Characters of a path that programs of Windows may use, unless program and system allow longer ones."""
+_LONGEST_NAME = 255
+"""Characters of a file name on Windows."""
+
+
 def refusal(problem: Exception) -> str:
-    """Return the error text of the operating system."""
-    return getattr(problem, "strerror", None) or str(problem)
+    """Return the error text of the operating system.
+
+    Windows reports a path or name that is too long as missing or invalid, so the limit is added.
+    """
+    text = getattr(problem, "strerror", None) or str(problem)
+    if sys.platform == "win32" and isinstance(problem, OSError) and problem.errno in {errno.ENOENT, errno.EINVAL}:
+        for path in map(os.path.abspath, filter(None, (problem.filename, problem.filename2))):
+            if max(map(len, path.split(os.sep))) > _LONGEST_NAME:
+                return f"{text}; Windows allows {_LONGEST_NAME} characters in a name"
+            if len(path) > _LONGEST_PATH:
+                return f"{text}; the path has {len(path)} characters, and Windows may allow only {_LONGEST_PATH}"
+    return text

@@ -7,8 +7,8 @@ A missing library therefore concerns its own format alone, and starting up stays
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from .capabilities import Capabilities
 from .errors import UnsupportedFormatError
 from .messages import Message, Text
-from .options import GivenOptions, Option, Options
+from .options import TANGENTS, GivenOptions, Option, Options
 from .recognition import Match, NearMiss
 
 if TYPE_CHECKING:
@@ -135,6 +135,11 @@ class FileFormat:
         """Return the options of the format, for reading first."""
         return tuple(dict.fromkeys((*self.import_options.table(), *self.export_options.table())))
 
+    def capabilities_with(self, options: Mapping[str, Any]) -> Capabilities:
+        """Return the capabilities for an export with these options, also those of other tables."""
+        chosen = self.export_options.among(options)
+        return replace(self.capabilities, tangents=getattr(chosen, TANGENTS, self.capabilities.tangents))
+
     def _for_reading(self, module: str) -> Any:
         if not self.is_read:
             raise UnsupportedFormatError("{} files are only written", self.label)
@@ -180,8 +185,13 @@ class FileFormat:
         encoded: bytes = self._for_writing("codec").write(document)
         return encoded
 
-    def patch(self, data: bytes, edits: Sequence[NodeEdit]) -> Patched:
+    def patch(self, data: bytes, edits: Sequence[NodeEdit], reserved: Collection[str] = ()) -> Patched:
         """Return the bytes of a file after edits of its nodes; all other bytes stay unchanged.
+
+        Parameters
+        ----------
+        reserved:
+            Keys that no added node gets: those of removed nodes, which may be put back.
 
         Raises
         ------
@@ -190,7 +200,7 @@ class FileFormat:
         """
         if not self.is_patched:
             raise UnsupportedFormatError("{} files cannot be changed", self.label)
-        patched: Patched = self.modules("patching").patch(data, edits)
+        patched: Patched = self.modules("patching").patch(data, edits, reserved)
         return patched
 
     def patch_refusal(self, path: Path, options: Mapping[str, Any]) -> Text | None:

@@ -154,8 +154,14 @@ def write_material(material: GltfMaterial) -> bytes:
             for number, image in enumerate(images)
         ]
         content["bufferViews"] = views
+    return encode_glb(content, bytes(buffer))
+
+
+def encode_glb(content: dict[str, Any], buffer: bytes) -> bytes:
+    """Encode a GLB file with this JSON and its buffer, whose length is a multiple of 4."""
+    if buffer:
         content["buffers"] = [{"byteLength": len(buffer)}]
     text = json.dumps(content, separators=(",", ":")).encode()
-    chunks = [(_JSON, text + b" " * (-len(text) % 4)), *([(_BINARY, bytes(buffer))] if buffer else [])]
+    chunks = [(_JSON, text + b" " * (-len(text) % 4)), *([(_BINARY, buffer)] if buffer else [])]
     body = b"".join(struct.pack("<II", len(chunk), kind) + chunk for kind, chunk in chunks)
     return struct.pack("<III", _MAGIC, 2, 12 + len(body)) + body

@@ -8,6 +8,7 @@ line (``cli/option_arguments.py``).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
@@ -67,8 +68,38 @@ class Option:
     needs: Callable[[Capabilities], bool] = lambda _can: True
     """Whether the option applies to a format with these capabilities."""
 
+    @property
+    def keyword(self) -> str:
+        """Name of the option for programs; with hyphens, that of its flag on the command line."""
+        return self.name.removeprefix("use_")
+
     def default_for(self, *, headless: bool) -> Value:
         return self.headless_default if headless and self.headless_default is not None else self.default
+
+    def parsed(self, value: Any) -> Value:
+        """Return a value that a program gives: keys of choices in any case, paths as objects.
+
+        Raises
+        ------
+        MeshferryError
+            The value has another type, or is not a choice.
+        """
+        if self.choices:
+            keys = {choice.key.lower(): choice.key for choice in self.choices}
+            key = keys.get(str(value).lower().replace("-", "_"))
+            if key is None:
+                raise MeshferryError("'{}' cannot be '{}'; it is one of {}", self.keyword, value, ", ".join(keys))
+            return key
+        if self.is_path and isinstance(value, os.PathLike):
+            value = os.path.abspath(value)
+        kind = type(self.default)
+        if isinstance(value, bool) != (kind is bool) or not isinstance(value, (int, float) if kind is float else kind):
+            raise MeshferryError("'{}' cannot be {!r}; it is a {}", self.keyword, value, _KINDS[kind])
+        found: Value = value
+        return found
+
+
+_KINDS = {bool: "truth value", int: "whole number", float: "number", str: "text"}
 
 
 def option(label: str, description: str, **declared: Any) -> Any:
@@ -173,11 +204,12 @@ def _fits(option: Option, value: float) -> bool:
     return option.minimum <= value <= option.maximum
 
 
-# Names of options, from several tables, on which the conditions below depend.
+# Names of options, from several tables, on which the conditions below and capabilities depend.
 ARMATURE = "armature"
 JOINT_ANIMATION = "use_joint_animation"
 KEEP_IMPORTED = "use_as_imported"
 EMBED_ANIMATION = "use_embedded_animation"
+TANGENTS = "mesh_tangents"
 
 Values = Mapping[str, Any]
 

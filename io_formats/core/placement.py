@@ -50,6 +50,8 @@ class ModelUse:
     """Settings for surfaces; the others are shown as in the model's own file."""
     level: int = 0
     """The level of detail that the node shows. Surfaces of other levels are left out."""
+    animation: str = ""
+    """Name of the clip of the model that plays at the node, for files that are written."""
 
 
 @dataclass(frozen=True)
@@ -340,6 +342,8 @@ class PlacedObject:
     """Whether the transform of the node is not changed, because that of the object is animated or constrained."""
     is_hidden: bool | None = False
     """Whether the object is hidden; None if visibility is not written."""
+    is_known: bool = False
+    """Whether the last export wrote the node from this object."""
     is_likely_copy: bool = False
     """Whether the object looks like a copy by its name."""
     materials: tuple[SlotMaterial, ...] = ()
@@ -364,6 +368,9 @@ class NodeEdit:
     """
     is_removed: bool = False
     """Whether the node is removed, with all nodes below it that are not moved to another parent."""
+    content: str = ""
+    """Text of a removed node that is put back with its key below ``parent``, from ``Patched.removed``. Such edits form
+    a patch of their own; the node that it gives is changed by a further one."""
     parent: str | None = None
     """Key of the new parent, empty for none. Always set for added nodes."""
     matrix: Matrix | None = None
@@ -401,13 +408,16 @@ class Patched:
     keys: Mapping[str, str]
     """The key in the file of each added node, by the key in its edit."""
     messages: Sequence[Message] = ()
+    removed: Mapping[str, str] = field(default_factory=dict)
+    """Text of each removed node, by its key, without nodes that have texts of their own."""
 
 
 def edit_texts(edits: Sequence[NodeEdit], most: int = 8) -> list[Text]:
     """Return a line for each kind of edit, with the first names."""
     kinds = {
         "Moved: {}": [edit for edit in edits if edit.matrix is not None and edit.parent is None],
-        "New parent: {}": [edit for edit in edits if edit.parent is not None and not edit.is_added],
+        "New parent: {}": [edit for edit in edits if edit.parent is not None and not (edit.is_added or edit.content)],
+        "Restored: {}": [edit for edit in edits if edit.content],
         "Added: {}": [edit for edit in edits if edit.is_added],
         "Removed: {}": [edit for edit in edits if edit.is_removed],
         "Renamed: {}": [edit for edit in edits if edit.name is not None and not edit.is_added],

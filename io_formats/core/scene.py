@@ -11,15 +11,17 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .glb_materials import GltfMaterial
 from .messages import Message, Report
-from .placement import Placement
-from .shading import Channel, Factor, ImageMap, Mapping, Opacity, Shading, Texture, Tint
+
+if TYPE_CHECKING:
+    from .glb_materials import GltfMaterial
+    from .placement import Placement
+    from .shading import Mapping, Shading, Texture
 
 FloatArray = npt.NDArray[np.float32]
 IntArray = npt.NDArray[np.int32]
@@ -328,7 +330,7 @@ class Node:
     """Name of the object from which the export generated this level of detail or hull."""
     to_object: Matrix4 | None = None
     """Matrix from the node's space to the local space of its Blender object, if the object's transform mirrors or
-    shears; None if both spaces are the same."""
+    shears, or a level or shape stands elsewhere; None if both spaces are the same."""
     world: Matrix4 | None = None
     """Matrix from the node's space to Blender's world space, which is used to join meshes of several nodes; None for
     the identity."""
@@ -401,10 +403,13 @@ class Skeleton:
     """Identifier of the directions that ``tail`` and ``up`` give to bones, if actions depend on it."""
     inherits_scale: bool = True
     """Whether the scale of a posed joint also scales its children, and not only their distance."""
+    hidden_groups: frozenset[str] = frozenset()
+    """Groups of joints whose bone collections are hidden in a new armature."""
     slider_values: dict[int, float] | None = None
     """Positions in percent of the sliders that shape the figure, by number; the others stay as they are. None if the
     file has no shape."""
-    pass_through: PassThrough | None = None
+    file_data: str = ""
+    """Data of the file that Blender cannot show, as text that the format understands."""
 
 
 @dataclass
@@ -587,6 +592,8 @@ def plain_shading(given: Material, *, has_vertex_color: bool) -> Shading:
     Colour attributes are multiplied onto the colour, as game shaders do. The emitted colour is the base colour; the
     file's emission is the mean of that colour times the strength.
     """
+    from .shading import Channel, Factor, ImageMap, Opacity, Shading, Tint
+
     red, green, blue, alpha = _within_one(given.color)
     image = ImageMap(given.texture, is_color=True) if given.texture is not None else None
     base = Tint((red, green, blue), image, has_vertex_color)

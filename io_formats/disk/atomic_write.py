@@ -225,6 +225,21 @@ def why_not_written(path: Path, problem: Exception) -> Text:
     return Text("the file cannot be written: {}", refusal(problem))
 
 
+def make_folders(folder: Path) -> None:
+    """Make a folder and its missing parents, unless it exists.
+
+    ``Path.mkdir(parents=True)`` recurses, which fails for a path of some 1,000 folders.
+
+    Raises
+    ------
+    OSError
+        The operating system reports an error.
+    """
+    missing = [*takewhile(lambda path: not path.is_dir(), (folder, *folder.parents))]
+    for path in reversed(missing):
+        path.mkdir(exist_ok=True)
+
+
 def make_folder(folder: Path) -> None:
     """Make a folder with its parents unless it exists.
 
@@ -234,6 +249,6 @@ def make_folder(folder: Path) -> None:
         The operating system reports an error.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folders(folder)
     except OSError as problem:
         raise ExportError("the folder cannot be made: {}", refusal(problem), file=folder) from None

@@ -6,11 +6,14 @@ import contextlib
 import errno
 import os
 import sys
+import time
 from pathlib import Path
 from typing import IO, Any
 
 from .special_files import open_regular
 
+_PAUSE = 0.01
+"""Seconds until the next attempt, on Windows, while another process removes the lock file."""
 _RETRIES = 100
 """Maximum number of attempts if other processes remove the lock file between opening and locking."""
 
@@ -45,8 +48,16 @@ def hold(path: Path) -> IO[bytes] | None:
     OSError
         The file cannot be created, or another kind of file has its name.
     """
+    problem = OSError(errno.EBUSY, os.strerror(errno.EBUSY), str(path))
     for _ in range(_RETRIES):
-        stream = os.fdopen(open_regular(path, os.O_RDWR | os.O_CREAT | os.O_APPEND), "ab")
+        try:
+            stream = os.fdopen(open_regular(path, os.O_RDWR | os.O_CREAT | os.O_APPEND), "ab")
+        except PermissionError as refused:
+            if sys.platform != "win32":
+                raise
+            problem = refused  # another process may be about to remove the file
+            time.sleep(_PAUSE)
+            continue
         if not lock(stream):
             stream.close()
             return None
@@ -57,7 +68,7 @@ def hold(path: Path) -> IO[bytes] | None:
             pass
         stream.close()  # the previous holder removed the file between opening and locking
     else:
-        raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), str(path))
+        raise problem
     return stream
 
 

@@ -103,8 +103,12 @@ def as_option(paths: Iterable[str | Path]) -> str:
     """Return the options of the command line that allow the folders of some paths, ready to be copied."""
     real = (os.path.realpath(path) if is_local(path) else path for path in paths)
     folders = list(dict.fromkeys(map(os.path.dirname, real)))[:_MOST_FOLDERS]
-    quote = shlex.quote if sys.platform != "win32" else lambda text: subprocess.list2cmdline([text])
-    return " ".join(f"{OPTION} {quote(folder)}" for folder in folders)
+    return " ".join(f"{OPTION} {command_text([folder])}" for folder in folders)
+
+
+def command_text(arguments: Sequence[str]) -> str:
+    """Return arguments as text that can be pasted into the shell of the system."""
+    return subprocess.list2cmdline(arguments) if sys.platform == "win32" else shlex.join(arguments)
 
 
 def is_picture(path: str | Path) -> bool:

@@ -7,6 +7,7 @@ opened.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sys
@@ -284,15 +285,18 @@ def _stamp(path: str) -> int:
 
 
 def _name_in(folder: str, name: str) -> str | None:
-    """Return the spelling of a name in a folder, or None if the folder has no such entry."""
-    if os.path.lexists(os.path.join(folder, name)):
+    """Return the spelling of a name in a folder, or None if the folder has no such entry.
+
+    Many systems find a file by other spellings, so the listing of the folder is searched first.
+    """
+    names: list[str] = []
+    with contextlib.suppress(OSError, ValueError):
+        names = os.listdir(folder)
+    if name in names:
         return name
     key = path_key(name)
-    try:
-        with os.scandir(folder) as entries:
-            return next((entry.name for entry in entries if path_key(entry.name) == key), None)
-    except (OSError, ValueError):
-        return None
+    is_there = os.path.lexists(os.path.join(folder, name))  # the folder cannot be listed, or the name is a short one
+    return next((known for known in names if path_key(known) == key), name if is_there else None)
 
 
 def is_inside(path: str, folder: str) -> bool:

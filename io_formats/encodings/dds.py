@@ -13,6 +13,9 @@ import struct
 from dataclasses import dataclass
 from enum import Enum
 
+import numpy as np
+import numpy.typing as npt
+
 from ..core.errors import FormatError, UnsupportedFormatError
 from ..core.messages import Text
 
@@ -167,6 +170,33 @@ def read(data: bytes) -> Picture:
             offset=start,
         )
     return Picture(layout, width, height, memoryview(data)[start : start + size])
+
+
+_ENDS_AT = {Layout.BC1: 0, Layout.BC2: 8, Layout.BC3: 8}
+"""Offset in a block of its two colours, of 5, 6 and 5 bits, between which its pixels are."""
+_BITS = np.array((31 << 11, 63 << 5, 31), np.uint16)
+"""Bits of red, green and blue in a colour."""
+_SHARES = np.array(((3, 0), (2, 1), (1, 2), (0, 3)), np.float32) / np.float32(3)
+"""Shares of both colours in the four colours of a block."""
+
+
+def sample_colors(picture: Picture, most: int) -> npt.NDArray[np.float32] | None:
+    """Return about as many colours of a picture, (n, 3), without decoding it; None for other layouts.
+
+    Their mean is about that of the pixels.
+    """
+    layout = picture.layout
+    units = np.frombuffer(picture.pixels, np.uint8).reshape(-1, layout.unit_size)
+    units = units[:: max(1, len(units) // most) | 1]  # an odd step, so that samples are of many columns
+    if layout in _ENDS_AT:
+        start = _ENDS_AT[layout]
+        ends = np.ascontiguousarray(units[:, start : start + 4]).view("<u2")[..., None]
+        colors = (ends & _BITS) / _BITS.astype(np.float32)
+        return np.asarray(_SHARES @ colors, np.float32).reshape(-1, 3)
+    places = [layout.value.find(channel) for channel in "RGB"]
+    if layout.is_compressed or min(places) < 0:
+        return None
+    return units[:, places].astype(np.float32) / np.float32(255)
 
 
 def _plain_layout(flags: int, bits: int, masks: tuple[int, ...]) -> Layout | None:

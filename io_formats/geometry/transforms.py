@@ -186,6 +186,41 @@ def matrix_of_transform(
     return matrix
 
 
+Place = tuple[Vector3, Quaternion, Vector3]
+"""Translation, rotation (w, x, y, z) and scale."""
+_AT_REST: tuple[Quaternion, Vector3] = ((1.0, 0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
+_STRAIGHT = 1e-5
+"""Largest cosine of two axes that count as perpendicular."""
+
+
+def decompose_matrix(matrix: Matrix) -> tuple[Place, Matrix | None]:
+    """Return translation, rotation and scale of a matrix, and the remaining factor (4, 4), such as shear, or None.
+
+    The matrix is the product of the transform and this factor. A mirroring matrix gives a negative scale along one
+    axis.
+    """
+    linear = matrix[:3, :3]
+    translation = tuple(matrix[:3, 3].tolist())
+    lengths = np.linalg.norm(linear, axis=0)
+    if not (lengths > 0).all():
+        return (translation, *_AT_REST), matrix_of_linear(linear)
+    axes = linear / lengths
+    rest = None
+    if np.abs(axes.T @ axes - np.identity(3)).max() > _STRAIGHT:
+        axes, upper = np.linalg.qr(linear)
+        lengths = np.diag(upper).copy()
+        if np.abs(lengths).min() < _STRAIGHT * np.abs(lengths).max():
+            return (translation, *_AT_REST), matrix_of_linear(linear)
+        axes, lengths = axes * np.sign(lengths), np.abs(lengths)
+        rest = matrix_of_linear(upper / np.diag(upper)[:, None])
+    if np.linalg.det(axes) < 0:
+        mirrored = int(np.argmin(np.diag(axes)))
+        axes[:, mirrored] *= -1
+        lengths[mirrored] *= -1
+    rotation = tuple(matrices_to_quaternions(axes[None])[0].tolist())
+    return (translation, rotation, tuple(lengths.tolist())), rest
+
+
 @dataclass(frozen=True)
 class Basis:
     """A signed permutation of axes, from a file's space to Blender's (right-handed, Z up).

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -45,6 +47,42 @@ def differences(old: Scene, new: Scene) -> list[str]:
     if changed:
         found.append(Text("{} changed ({})", counted(len(changed), "animation"), listed(of_kind("animation", changed))))
     return found
+
+
+def equal_nodes(old: Scene, new: Scene) -> set[str]:
+    """Return the names of the nodes that are exactly equal in two scenes, with their skeletons and animations.
+
+    Of nodes with the same name, all are equal or none. The empty name stands for the skeletons and their animations.
+    """
+    before, after = _contents(old), _contents(new)
+    return {name for name in before if name in after and pickle.dumps(before[name]) == pickle.dumps(after[name])}
+
+
+def _contents(scene: Scene) -> dict[str, list[Any]]:
+    """Return what belongs to each node, by name: without indices, which change with other nodes."""
+    skeletons = [_with_tracks(scene, None, [skeleton, number]) for number, skeleton in enumerate(scene.skeletons)]
+    found: dict[str, list[Any]] = {"": skeletons}
+    for number, node in enumerate(scene.nodes):
+        above = scene.nodes[node.parent].name if node.parent >= 0 else ""
+        rig = skeletons[node.skeleton] if node.skeleton is not None else None
+        alone = replace(node, parent=-1, skeleton=None, lod_of=None, shape_of=None, choices=())
+        found.setdefault(node.name, []).append(_with_tracks(scene, number, [alone, above, rig]))
+    return found
+
+
+def _with_tracks(scene: Scene, target: int | None, content: list[Any]) -> list[Any]:
+    """Add the tracks of a node to its content, or those of all joints if ``target`` is None."""
+    for clip in scene.clips:
+        moved = [
+            track if track.skeleton is not None else replace(track, target=0)
+            for track in clip.transforms
+            if (track.skeleton is not None if target is None else (track.skeleton, track.target) == (None, target))
+        ]
+        shaped = [replace(track, target=0) for track in clip.vertices if track.target == target]
+        keyed = clip.keys if target is None else []
+        if moved or shaped or keyed:
+            content.append(replace(clip, transforms=moved, vertices=shaped, keys=keyed, original=b"", worlds=None))
+    return content
 
 
 def _without_collapsed_triangles(scene: Scene) -> Scene:

@@ -146,7 +146,7 @@ class _Comparison:
         names: dict[int, str] = {}
         originals: dict[str, int] = {"": -1}
         for key, node in self.nodes.items():
-            candidates = by_key.get(key, [])
+            candidates = [one for one in by_key.get(key, []) if not self._is_copy_elsewhere(one, node, originals)]
             if candidates:
                 chosen = candidates[0]
                 if len(candidates) > 1:
@@ -162,14 +162,25 @@ class _Comparison:
         self.report.loss_of("node-gone-from-file", text, gone, most=_MOST_NAMES)
         return dict(sorted(names.items()))
 
+    def _is_copy_elsewhere(self, number: int, node: PlacedNode, originals: Mapping[str, int]) -> bool:
+        """Return whether an object is a copy below another object than the node, in a file that cannot change parents.
+
+        The object above may be a copy, too.
+        """
+        placed, key = self.objects[number], self.above[node.key]
+        if node.channels is None or not key or placed.parent < 0 or placed.parent == originals.get(key):
+            return False
+        above = self.objects[placed.parent]
+        return placed.is_likely_copy or above.key == key or (above.is_known and not placed.is_known)
+
     def _strangeness(self, number: int, node: PlacedNode, originals: Mapping[str, int]) -> tuple[object, ...]:
         """Return a sort key that puts the object to which a node belongs before its copies."""
         placed = self.objects[number]
         is_below = placed.parent == originals.get(self.above[node.key], -1)
         if node.channels is not None:  # such a file cannot change a parent
-            return not is_below, placed.is_likely_copy, number
+            return not placed.is_known, not is_below, placed.is_likely_copy, number
         is_there = is_same_place(_in_file(placed, placed.matrix), node.matrix)
-        return not (is_below and is_there), not is_there, placed.is_likely_copy, number
+        return not placed.is_known, not (is_below and is_there), not is_there, placed.is_likely_copy, number
 
     def _parent_of(self, number: int) -> str:
         """Return the key of the parent that the node of an object gets."""
@@ -205,10 +216,13 @@ class _Comparison:
             chain = [start]
             while self.parents[chain[-1]] not in done:
                 above = self.parents[chain[-1]]
-                if above in chain:
-                    self.parents[chain[-1]] = ""
-                    break
-                chain.append(above)
+                if above in chain:  # some node keeps a parent in the file that its object lost
+                    loop = chain[chain.index(above) :]
+                    lost = [key for key in loop if self.objects[self.index[key]].parent < 0]
+                    self.parents[[chain[-1], *lost][-1]] = ""
+                    chain = [start]
+                else:
+                    chain.append(above)
             for key in reversed(chain):
                 if key not in done:
                     done.add(key)

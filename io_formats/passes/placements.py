@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections import defaultdict
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..core.errors import FormatError
 from ..core.messages import Report, Text, counted, listed
-from ..core.placement import ModelUse, PartUse, PlacedModel, PlacedNode, Placement, PlacementPart
-from ..core.scene import Mesh, Node, Scene
+from ..core.placement import ModelUse, PartUse, PlacedModel, PlacedNode, Placement, PlacementPart, SlotUse
+from ..core.scene import Clip, Mesh, Node, Scene
 from ..geometry import hierarchy
 from ..geometry.transforms import matrix_of_transform
+from ..geometry.triangles import part_of_slots
+from .clips import with_frames
 from .flatten import Matrix, moved
 from .join_meshes import EqualMeshes
-from .lods import coarser_nodes, join_levels
+from .lods import coarser_nodes, join_levels, level_of
 
 
 def placement_of_nodes(scene: Scene) -> Placement:
@@ -35,6 +38,11 @@ class _Placer:
         self.placement = Placement([self.part])
         self._equal = EqualMeshes()
         self._models: dict[tuple[int, int | None], int] = {}
+        self._clips: dict[int | None, list[Clip]] = defaultdict(list)
+        for clip in with_frames(scene).clips:
+            for number in dict.fromkeys(track.skeleton for track in clip.transforms if track.skeleton is not None):
+                tracks = [replace(track, skeleton=0) for track in clip.transforms if track.skeleton == number]
+                self._clips[number].append(replace(clip, transforms=tracks, vertices=[]))
 
     def build(self) -> Placement:
         """Add the nodes of the scene, parents first."""
@@ -69,7 +77,8 @@ class _Placer:
             here.content = ModelUse(self._model(whole)) if whole.mesh is not None else None
             return
         mesh = moved(whole.mesh, self._worlds[number]) if node.skin is not None else whole.mesh
-        use = ModelUse(self._model(replace(whole, mesh=mesh)))
+        clips = self._clips[node.skeleton]
+        use = ModelUse(self._model(replace(whole, mesh=mesh)), animation=clips[0].name if clips else "")
         if number not in self._above:
             here.parent, here.matrix, here.content = -1, np.identity(4), use
         else:
@@ -86,7 +95,7 @@ class _Placer:
             lone = replace(node, name=name, parent=-1, mesh=mesh, skeleton=0 if skeletons else None, skin=None)
             lone.translation, lone.rotation, lone.scale = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
             lone.lod_of = lone.shape_of = lone.world = None
-            model = self.scene.part(name, [lone], skeletons)
+            model = self.scene.part(name, [lone], skeletons, self._clips.get(node.skeleton, ()))
             model.placement = None
             self.placement.models.append(PlacedModel(name, lambda: model))
         return self._models[key]
@@ -201,3 +210,58 @@ def _add(placement: Placement, part: PlacementPart, parent: int, nodes: list[Pla
         nodes.append(replace(node, parent=above, content=None if isinstance(content, PartUse) else content))
         if isinstance(content, PartUse):
             _add(placement, placement.parts[content.part], places[-1], nodes)
+
+
+@dataclass(frozen=True)
+class ShownSlots:
+    """The material slots of a model that a node shows."""
+
+    kept: tuple[int, ...]
+    materials: tuple[str, ...]
+    """Names of their materials."""
+    places: dict[int, int]
+    """Index in ``ModelUse.slots`` of the slots that the node names."""
+    count: int
+    """Number of slots of the model."""
+    is_hidden: bool
+    """Whether the node hides all slots of its level; all of the level are kept then."""
+    unknown: tuple[str, ...]
+    """Surfaces that the node names and the model lacks."""
+
+
+def shown_slots(scene: Scene, use: ModelUse) -> ShownSlots:
+    """Return the slots of a model that a node shows; those that it does not name keep the settings of the model."""
+    meshes = [node.mesh for node in scene.nodes if node.mesh is not None]
+    mesh = meshes[0] if len(meshes) == 1 else None
+    names = [] if mesh is None else [surface.name for surface in mesh.surfaces] or mesh.materials
+    settings = [
+        SlotUse(name, material or None, level=level_of(name) or 0)
+        for name, material in zip(names, mesh.materials if mesh is not None else (), strict=True)
+    ]
+    free: dict[str, list[int]] = {}
+    for index, name in enumerate(names):
+        free.setdefault(name, []).append(index)
+    places: dict[int, int] = {}
+    unknown: list[str] = []
+    for place, slot in enumerate(use.slots if mesh is not None else ()):
+        if free.get(slot.name):
+            index = free[slot.name].pop(0)
+            places[index] = place
+            settings[index] = replace(slot, material=slot.material or settings[index].material)
+        else:
+            unknown.append(slot.name)
+    level = tuple(slot for slot, setting in enumerate(settings) if setting.level == use.level)
+    shown = tuple(slot for slot in level if not settings[slot].is_hidden)
+    kept = shown or level or tuple(range(len(settings)))
+    materials = tuple(settings[slot].material or settings[slot].name for slot in kept)
+    return ShownSlots(kept, materials, places, len(settings), bool(settings) and not shown, tuple(unknown))
+
+
+def with_shown_slots(scene: Scene, shown: ShownSlots) -> Scene:
+    """Return a model with only the slots of its mesh that a node shows, and with the node's materials."""
+    nodes = list(scene.nodes)
+    for index, node in enumerate(nodes):
+        if node.mesh is not None:
+            mesh = node.mesh if len(shown.kept) == shown.count else part_of_slots(node.mesh, list(shown.kept))
+            nodes[index] = replace(node, mesh=replace(mesh, materials=list(shown.materials)))
+    return replace(scene, nodes=nodes)

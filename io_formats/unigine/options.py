@@ -80,4 +80,6 @@ def sniff_version(head: bytes, versions: Sequence[str], kinds: Mapping[bytes, st
         return Match.NONE
     version = head[:4].decode("ascii")
     text = Text("This looks like a UNIGINE {} of version {}, which is not supported", Text(kind), version)
+    if version > max((known for known in versions if known[:2] == version[:2]), default=version):
+        text = Text("{}: it is newer than all known files. Please send us such a file, so that it can be", text)
     return NearMiss(text, has_signature=True)

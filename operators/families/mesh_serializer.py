@@ -11,7 +11,6 @@ from ...blender_data.exporting.object_selection import select, triangle_count
 from ...blender_data.property_groups.translation_context import CONTEXT
 from ...io_formats.core.errors import ExportError
 from ...io_formats.mesh_serializer.document import MOST
-from ...io_formats.mesh_serializer.document_builder import refusal_of_size
 from ...io_formats.mesh_serializer.format import MESH_SERIALIZER
 from ..files.check_operators import CheckObject
 from ..files.export_dialog import with_extension
@@ -78,6 +77,8 @@ class ExportMeshSerializer(ExportObjects):
 
     def refuse_too_large(self, context: bpy.types.Context, source: Any) -> None:
         """Raise ExportError for objects at least twice as large as the limit. Encoding finds smaller excesses."""
+        from ...io_formats.mesh_serializer.document_builder import refusal_of_size
+
         if self.large_meshes == "SPLIT":
             return
         options = to_export_options(self.values())

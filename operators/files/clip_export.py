@@ -10,7 +10,6 @@ from bpy.props import BoolProperty, CollectionProperty, EnumProperty, IntPropert
 
 from ...blender_data.armature_modifiers import armature_of
 from ...blender_data.exporting import object_selection
-from ...blender_data.exporting.joint_sampling import actions_of_armatures, clips_by_armature
 from ...blender_data.exporting.object_selection import label_of, select_armatures
 from ...blender_data.names import name_in_file
 from ...io_formats.core.errors import ExportError, MeshferryError
@@ -104,6 +103,8 @@ class ExportClips(ExportFiles):
 
     def actions(self, context: bpy.types.Context) -> list[Any]:
         """Return the actions that *Every Action* could export, including those whose export is switched off."""
+        from ...blender_data.exporting.joint_sampling import actions_of_armatures
+
         try:
             return actions_of_armatures(self.armatures(context, self.shown_source(context)))
         except MeshferryError:
@@ -137,6 +138,8 @@ class ExportClips(ExportFiles):
 
     def names(self, context: bpy.types.Context, source: Any) -> list[str]:
         """Return the names of the clips. A name that clips of several armatures have gets the name of the armature."""
+        from ...blender_data.exporting.joint_sampling import clips_by_armature
+
         armatures = self.armatures(context, source)
         clips_of = clips_by_armature(context.scene, armatures, to_export_options(self.values()))
         found = [(clip.name, obj) for obj, clips in zip(armatures, clips_of, strict=True) for clip in clips]

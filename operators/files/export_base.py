@@ -15,7 +15,7 @@ from ...blender_data.animated_blocks import dependencies
 from ...blender_data.animation.action_ranges import FileClips
 from ...blender_data.animation.clip_sources import actions_of, clip_name, other_actions
 from ...blender_data.export_options import CLIPS
-from ...blender_data.exporting import exporter, object_selection
+from ...blender_data.exporting import object_selection
 from ...blender_data.exporting.object_selection import candidates_of
 from ...blender_data.file_records import FileRecord, digest_of, stored_file
 from ...blender_data.names import name_in_file
@@ -264,6 +264,8 @@ class ExportScene(ExportDialog):
 
         Another target is an undo step: undoing a later edit must not lead back to the file of the import.
         """
+        from ...blender_data.reloading.agreement import Written, note_export
+
         objects = source.objects or candidates_of(context, source)
         clip_files = clip_files_of(context, source, values)
         has_new_target = False
@@ -282,6 +284,7 @@ class ExportScene(ExportDialog):
             file_records.write(moved, record, is_confirmed=True)
             others = [owner for owner in owners if owner not in moved]
             file_records.write(others, record, is_confirmed=True, is_target=False)
+            note_export(objects, Written(path, scene, self.format.capabilities, values))
         if has_new_target and not bpy.app.background:
             bpy.ops.ed.undo_push(message=self.bl_label)
 
@@ -356,6 +359,8 @@ def file_steps(
     baking: str = "BAKE",
 ) -> Steps[SceneFiles]:
     """Do the same as :func:`read_files` in steps. ``file_clips`` and ``baking`` are those of the request."""
+    from ...blender_data.exporting import exporter
+
     request = _request(context, source, name, target, values)
     scene = yield from exporter.export_steps(replace(request, file_clips=file_clips, baking=baking))
     return split(scene, target, chosen_options(target.export_options, values))
@@ -365,13 +370,16 @@ def read_blender_scene(
     context: bpy.types.Context, source: Any, name: str, target: Format, values: Mapping[str, Any]
 ) -> Scene:
     """Read a scene from Blender for a check, limited to the data a format can hold; see :func:`read_files`."""
+    from ...blender_data.exporting import exporter
+
     return exporter.export_scene(replace(_request(context, source, name, target, values), baking="STATE"))
 
 
 def _request(
     context: bpy.types.Context, source: Any, name: str, target: Format, values: Mapping[str, Any]
 ) -> export_options.ExportRequest:
-    return export_options.ExportRequest(context, source, to_export_options(values), name, target.capabilities)
+    can = target.capabilities_with(values)
+    return export_options.ExportRequest(context, source, to_export_options(values), name, can)
 
 
 def encode_steps(

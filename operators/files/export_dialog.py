@@ -1,6 +1,7 @@
 """Dialog of the export operators: choice of the objects, names of the files, options."""
 
 import re
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,9 @@ class ExportDialog(LongWork, ExportHelper):
         self.given_options = ",".join(self.given())
         if not self.properties.is_property_set("filepath"):
             self.filepath = str(self.suggest_path(context, self.suggest_folder(context)))
+        path = Path(self.filepath)
+        if path.suffix and not any(fnmatch(path.name.lower(), pattern) for pattern in self.usual_names.split(";")):
+            self.filter_glob = f"{self.usual_names};*{path.suffix}"  # the browser lists the file that is replaced
         context.window_manager.fileselect_add(self)
         return {"RUNNING_MODAL"}
 

@@ -4,14 +4,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import bpy
 from bpy.props import StringProperty
 
 from ...blender_data import file_records
 from ...blender_data.exporting import object_selection
-from ...blender_data.exporting.placements.placement_patch import PlannedPatch, plan_patch
 from ...blender_data.file_records import BACKUP, FileRecord, file_key
 from ...blender_data.steps import Step, Steps, scaled
 from ...io_formats.core.errors import ExportError, MeshferryError
@@ -28,6 +27,11 @@ from . import save_queue
 from .patched_export import is_patched
 from .reexport import EncodedAgain, FoundFile, encode_again, refuse_changed, shown_file
 from .session_projects import session_projects
+
+if TYPE_CHECKING:
+    from ...blender_data.exporting.placements.placement_patch import PlannedPatch
+
+Encoded: TypeAlias = "EncodedAgain | PlannedPatch"
 
 _MOST_SHOWN = 12
 """Largest number of files in the question."""
@@ -54,7 +58,7 @@ class EXPORT_SCENE_OT_meshferry_on_save(LongWork, bpy.types.Operator):
         yield Step("Reading", 0.0)  # so that it is modal; see ``is_again``
         messages = Messages()
         blend = bpy.data.filepath
-        ready: list[EncodedAgain | PlannedPatch] = []
+        ready: list[Encoded] = []
         companions: dict[str, str] = {}
         allowed = _split(context.scene)[0]
         elsewhere = {path for scene in bpy.data.scenes for path in _split(scene)[0]} - {*allowed}
@@ -75,6 +79,9 @@ class EXPORT_SCENE_OT_meshferry_on_save(LongWork, bpy.types.Operator):
             path = encoded.record.path
             with messages.outcome(str(path)) as name:
                 _write(encoded, name, messages)
+                if isinstance(encoded, EncodedAgain):
+                    for found in allowed[path]:
+                        encoded.note(object_selection.candidates_of(context, found.source), is_stored=False)
                 digests[file_key(path)] = file_records.digest_of(path)
                 companions.update(_companions(encoded))
         with messages.attempt(blend):
@@ -84,7 +91,7 @@ class EXPORT_SCENE_OT_meshferry_on_save(LongWork, bpy.types.Operator):
         return {"FINISHED"}
 
 
-def _encode(context: bpy.types.Context, found: list[FoundFile]) -> Steps[EncodedAgain | PlannedPatch]:
+def _encode(context: bpy.types.Context, found: list[FoundFile]) -> Steps[Encoded]:
     """Encode a file without changing data blocks.
 
     Raises
@@ -92,6 +99,8 @@ def _encode(context: bpy.types.Context, found: list[FoundFile]) -> Steps[Encoded
     MeshferryError
         The file cannot be exported.
     """
+    from ...blender_data.exporting.placements.placement_patch import plan_patch
+
     if len(found) > 1:
         names = listed([found_file.owners[0].name for found_file in found])
         raise ExportError("Several imports or exports belong to this file: {}; choose Re-export for one of them", names)
@@ -102,7 +111,7 @@ def _encode(context: bpy.types.Context, found: list[FoundFile]) -> Steps[Encoded
     return (yield from encode_again(context, found[0], baking="REFUSE"))
 
 
-def _refuse_unknown(encoded: EncodedAgain | PlannedPatch) -> None:
+def _refuse_unknown(encoded: Encoded) -> None:
     """Raise ExportError if a companion file would be replaced that is not known to be from this .blend file.
 
     Raises
@@ -117,16 +126,16 @@ def _refuse_unknown(encoded: EncodedAgain | PlannedPatch) -> None:
             raise ExportError("{} exists already and was not written on save; choose Re-export to replace it", names)
 
 
-def _companions(encoded: EncodedAgain | PlannedPatch) -> dict[str, str]:
+def _companions(encoded: Encoded) -> dict[str, str]:
     """Return the digests of the companion files of a set, by their keys."""
-    if isinstance(encoded, PlannedPatch):
+    if not isinstance(encoded, EncodedAgain):
         return {}
     return {file_key(place): file_records.digest_of(place) for place, _output in encoded.companions()}
 
 
-def _write(encoded: EncodedAgain | PlannedPatch, name: str, messages: Messages) -> None:
+def _write(encoded: Encoded, name: str, messages: Messages) -> None:
     """Replace a file."""
-    if isinstance(encoded, PlannedPatch):
+    if not isinstance(encoded, EncodedAgain):
         encoded.write(use_blend=False)
         messages.warn(name, encoded.messages)
         return
@@ -330,7 +339,7 @@ class WM_OT_meshferry_missed_on_save(LongWork, bpy.types.Operator):
         """Report the files."""
         yield Step("Reading", 0.0)  # so that it is modal; see ``is_again``
         allowed = file_records.exports_of_blend(bpy.data.filepath)
-        names = listed([Path(path).name for path in allowed.digests], 3, quote="")
+        names = listed([Path(path).name for path in allowed.paths()], 3, quote="")
         line = Text("Not re-exported after the last save: {}. Save again", names)
         keep_report(readable(rpt_(line)), [], is_problem=True)
         report(self, "WARNING", rpt_(line))
@@ -354,7 +363,7 @@ class WM_OT_meshferry_switch_on_save(bpy.types.Operator):
         if not is_allowed(path):
             return {"FINISHED"} if allow(self, [path]) else {"CANCELLED"}
         allowed = file_records.exports_of_blend(bpy.data.filepath)
-        allowed.digests.pop(file_key(path), None)
+        allowed.forbid(path)
         save_queue.session().declined.add(file_key(path))
         return {"FINISHED"} if _is_stored(self, allowed) else {"CANCELLED"}
 

@@ -10,8 +10,6 @@ from ...blender_data.file_records import FileRecord, records
 from ...io_formats.registry import FORMATS, by_name
 from ..sidebar import import_homes_of
 
-_KNOWN = {known.name for known in FORMATS}
-
 
 def moves_target(owner: Any, record: FileRecord) -> bool:
     """Return whether an export of an object or a collection makes its file the target.
@@ -31,7 +29,8 @@ def moves_target(owner: Any, record: FileRecord) -> bool:
 
 def is_import(collection: Any) -> bool:
     """Return whether a collection was imported from a file of a format that is installed."""
-    return bool(collection.meshferry.source_path) and collection.meshferry.file_format in _KNOWN
+    name = collection.meshferry.file_format
+    return bool(collection.meshferry.source_path) and any(known.name == name for known in FORMATS)
 
 
 def proposed(path: Path, owner: Any) -> Path:

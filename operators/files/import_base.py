@@ -12,8 +12,7 @@ from bpy_extras.io_utils import ImportHelper
 
 from ...blender_data import file_records
 from ...blender_data.file_records import FileRecord
-from ...blender_data.importing import armature_matching, import_options, importer
-from ...blender_data.importing import objects as importing_objects
+from ...blender_data.importing import import_options
 from ...blender_data.importing.import_options import ImportOptions
 from ...blender_data.operator_calls import Selection
 from ...blender_data.steps import Steps, scaled, without_collection
@@ -130,6 +129,8 @@ class ImportFiles(LongWork, ImportHelper):
 
     def steps(self, context: bpy.types.Context) -> Steps[set[str]]:
         """Import every chosen file into a collection of its own."""
+        from ...blender_data.importing import objects as importing_objects
+
         paths = self.paths()
         if not paths:
             return refuse(self, "No file was chosen")
@@ -290,6 +291,8 @@ def import_file(
     armatures: ImportArmatures,
 ) -> Steps[Any]:
     """Import one file with its partners; return its result."""
+    from ...blender_data.importing import armature_matching, importer
+
     loaded, digest, scene = yield from scaled(reading_steps(files, options), 0.0, 0.3)
     path = str(loaded.path)
     if files.levels:

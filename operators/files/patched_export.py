@@ -6,7 +6,6 @@ from typing import Any
 import bpy
 
 from ...blender_data import file_records
-from ...blender_data.exporting.placements.placement_patch import plan_patch
 from ...blender_data.file_records import BACKUP, FileRecord
 from ...blender_data.steps import Steps, finish, without_collection
 from ...io_formats.core.errors import ExportError, MeshferryError
@@ -43,6 +42,8 @@ def patch_steps(
         Path to write, by default that of the file. Another path gets a copy of the file with the changes, and becomes
         the target.
     """
+    from ...blender_data.exporting.placements.placement_patch import plan_patch
+
     messages = Messages()
     lines: list[str] = []
     record = file_records.read(collection)
@@ -58,8 +59,7 @@ def patch_steps(
             lines.insert(0, Text("nothing written"))
         else:
             plan.write(target)
-            if (plan.patched.keys or target != record.path) and not bpy.app.background:
-                # Undo of later steps must keep the new keys and the new target
+            if target != record.path and not bpy.app.background:  # Undo of later steps must keep the new target
                 bpy.ops.ed.undo_push(message=operator.bl_label)
         messages.warn(name, plan.messages)
     return conclude(operator, messages, lines, "Compared" if is_dry_run else "Exported")
@@ -89,6 +89,8 @@ def question_of_path(record: FileRecord) -> str:
 
 def question_of_patch(context: bpy.types.Context, record: FileRecord, collection: Any) -> str:
     """Return the changes that would be written, a line for each kind; an empty string if there are none."""
+    from ...blender_data.exporting.placements.placement_patch import plan_patch
+
     leave_edited_modes(context)
     try:
         with without_collection():

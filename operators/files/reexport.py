@@ -1,6 +1,6 @@
 """File > Export > Re-export: write the file that the active object was last exported to or imported from again."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -18,9 +18,9 @@ from ...io_formats.core.errors import ExportError, FormatError, MeshferryError
 from ...io_formats.core.format import Format, OutputFile
 from ...io_formats.core.messages import Message, Text, counted
 from ...io_formats.core.options import EMBED_ANIMATION, resolve
+from ...io_formats.core.scene import Scene
 from ...io_formats.disk.file_sets import companions_of, obsolete_files, would_change
 from ...io_formats.partner_files import file_set, part_of, suffixes_of
-from ...io_formats.passes.compare_scenes import differences
 from ..format_operators import EXPORTERS
 from ..layouts import requires
 from ..progress import DIALOG_WIDTH, LongWork
@@ -101,6 +101,13 @@ class EncodedAgain:
         if companions and not (chosen.delay or self._is_chosen_changed()):
             chosen = replace(chosen, data=b"", copy_of=self.record.path)  # thus left alone
         return [*companions, chosen]
+
+    def note(self, objects: Iterable[Any], *, is_stored: bool = True) -> None:
+        """Note that the file has these objects; see :func:`.agreement.note_export`."""
+        from ...blender_data.reloading.agreement import Written, note_export
+
+        written = Written(self.record.path, self.files.parts[0], self.target.capabilities, self.values)
+        note_export(objects, written, is_stored=is_stored)
 
     def write(self, *, only_changed: bool = False) -> list[Message]:
         """Replace the file; return the messages of the export.
@@ -237,6 +244,7 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
                     if ready.others:
                         record = replace(record, options=ready.values)  # the next re-export includes them, too
                 file_records.write(owners, record, is_confirmed=True, is_target=not self.file_format)
+                ready.note(object_selection.candidates_of(context, source))
                 names = frozenset(clip_name(action) for action in ready.others)
                 file_records.session_files()[str(path)].left_out |= names
         usage = ready.encoded.usage if ready is not None and messages.done else ""
@@ -356,26 +364,34 @@ def refuse_changed(record: FileRecord) -> None:
 
 def changes_of(path: Path, target: Format, outputs: Sequence[OutputFile]) -> list[str]:
     """Return the differences between the new and the old file as phrases for the summary."""
+    from ...io_formats.passes.compare_scenes import differences
+
     if not path.exists():
         return [Text("new file")]
     if target.capabilities.placement:
         changed = sum(would_change(path.parent / output.name, output) for output in outputs)
         return [Text("{} changed", counted(changed, "file")) if changed else Text("nothing changed")]
+    scenes = decoded(path, target, outputs)
+    if scenes is None:
+        return [Text("replaced")]  # files of this format cannot be read for comparing
+    return differences(*scenes) or [Text("nothing changed")]
+
+
+def decoded(path: Path, target: Format, outputs: Sequence[OutputFile]) -> tuple[Scene, Scene] | None:
+    """Return the scenes of the old and the new file; None if one cannot be read."""
     try:
         old = load_set(file_set(path))
         kind = old.format if old.format.rewritten_as == target.name else target
         if not kind.is_read:
-            return [Text("replaced")]  # files of this format cannot be read for comparing
+            return None
         new = kind.read(outputs[-1].data)
         if kind.partner_suffixes:
             written = {part_of(output.name)[1]: output.data for output in outputs[:-1] if suffixes_of(output.name)}
             new = kind.join(new, {part: kind.read(data) for part, data in written.items()})
         stem = scene_name(path)
-        return differences(old.format.to_scene(old.document, stem), kind.to_scene(new, stem)) or [
-            Text("nothing changed")
-        ]
+        return old.format.to_scene(old.document, stem), kind.to_scene(new, stem)
     except FormatError:
-        return [Text("replaced")]
+        return None
 
 
 def exports_of(context: bpy.types.Context) -> list[FileRecord]:
@@ -393,7 +409,7 @@ def draw_button(layout: Any, context: bpy.types.Context) -> bool:
     for name, found in (files | {found.format: found for found in exports_of(context)}).items():
         text = iface_("Re-export to {}").format(found.path.name)
         operator = EXPORT_SCENE_OT_meshferry_again.bl_idname
-        layout.operator(operator, text=text, icon="FILE_REFRESH", translate=False).file_format = name
+        layout.operator(operator, text=text, icon="FILE_TICK", translate=False).file_format = name
     return record is not None
 
 

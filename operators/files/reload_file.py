@@ -1,9 +1,10 @@
 """Reload from File: replace the data of an imported collection, or the imported actions of an armature."""
 
+import contextlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import bpy
 
@@ -11,19 +12,18 @@ from ...blender_data import file_records, import_marks
 from ...blender_data.animated_blocks import action_holders
 from ...blender_data.animation.action_ranges import same_path
 from ...blender_data.armature_modifiers import armature_of
+from ...blender_data.file_records import digest_of
 from ...blender_data.import_marks import objects_of
 from ...blender_data.importing.import_options import ImportOptions
 from ...blender_data.mesh_data.checksums import edited_actions, edits_of
 from ...blender_data.operator_calls import Selection
-from ...blender_data.reloading.matching import pair
-from ...blender_data.reloading.placement_update import replace_placed
-from ...blender_data.reloading.reload import replace_data
-from ...blender_data.steps import Steps, scaled
+from ...blender_data.property_groups.ledger import Ledger, key_of, ledger_of, move
+from ...blender_data.steps import Steps, finish, scaled
 from ...io_formats.api import format_of
 from ...io_formats.core.errors import MeshferryError
 from ...io_formats.core.messages import Named, Report, Text, counted, joined, listed, of_kind
 from ...io_formats.partner_files import FileSet, file_set
-from ...io_formats.registry import FORMATS
+from ...io_formats.registry import FORMATS, by_name
 from ..layouts import Sidebar, path_property, requires
 from ..option_properties import chosen_options
 from ..progress import DIALOG_WIDTH, LongWork
@@ -34,6 +34,11 @@ from ..sidebar import draw_wrapped, import_homes_of
 from ..translations import iface_, rpt_
 from . import export_on_save, reexport
 from .import_base import PARTNERS, ImportArmatures, import_file, summary_parts
+from .reload_comparison import Comparison, compare_steps
+from .session_projects import session_projects
+
+if TYPE_CHECKING:
+    from ...blender_data.reloading.reload import ReloadReport
 
 MOST_OBJECTS, MOST_EDITS = 8, 6
 """Numbers of objects, and of edits of each, that the confirmation dialog lists."""
@@ -50,6 +55,13 @@ class ReloadSource:
     def objects(self) -> list[Any]:
         """Return the imported objects of the collection, or the armature."""
         return [self.armature] if self.collection is None else objects_of(self.collection)
+
+    def ledgers(self) -> dict[Any, Ledger]:
+        """Return the ledgers of the collection and of those that it places."""
+        from ...blender_data.reloading.placement_update import homes_of
+
+        homes = homes_of(self.collection) if self.collection is not None else []
+        return {home: noted for home in homes if (noted := ledger_of(home)) is not None}
 
 
 class IMPORT_SCENE_OT_meshferry_reload(LongWork, bpy.types.Operator):
@@ -102,11 +114,17 @@ class IMPORT_SCENE_OT_meshferry_reload(LongWork, bpy.types.Operator):
     def question(self, context: bpy.types.Context) -> str:
         """Return the edits that would be replaced, a line for each object; an empty string without any."""
         source = find_source(context)
-        lines = replaced_edits(source.objects()) if source is not None else []
+        if source is None or not replaced_edits(source.objects()):
+            return ""
+        path = self._path(source)
+        comparison = finish(compare_steps(context, path, source.objects())) if Path(path).exists() else Comparison()
+        lines = [*replaced_edits(comparison.changed(source.objects())).values()]
         if not lines:
             return ""
         more = len(lines) - MOST_OBJECTS
-        title = Text("The content of {} replaces these edits:", Path(self._path(source)).name)
+        title = Text("The content of {} replaces these edits:", Path(path).name)
+        if any(noted.digest not in ("", digest_of(Path(path))) for noted in source.ledgers().values()):
+            title = Text("{} was changed since the last export, and its content replaces these edits:", Path(path).name)
         rest = [Text("and {} more", more)] if more > 0 else []
         return "\n".join(rpt_(line) for line in (title, *lines[:MOST_OBJECTS], *rest))
 
@@ -128,11 +146,8 @@ class IMPORT_SCENE_OT_meshferry_reload(LongWork, bpy.types.Operator):
         try:
             path = self._path(source)
             with messages.outcome(path) as name:
-                edits = [] if self.asked else replaced_edits(source.objects())
-                reloading = Reload(context, source, path)
+                reloading = Reload(context, source, path, self.asked)
                 parts = yield from reloading.steps()
-                for edit in edits:
-                    reloading.report.note("edits-replaced", "Edits replaced by the file: {}", edit)
                 messages.warn(name, reloading.report.messages)
         finally:
             before.restore()
@@ -145,35 +160,55 @@ class IMPORT_SCENE_OT_meshferry_reload(LongWork, bpy.types.Operator):
 class Reload:
     """One reload: new imports beside the old objects, then the replacement."""
 
-    def __init__(self, context: bpy.types.Context, source: ReloadSource, path: str) -> None:
+    def __init__(self, context: bpy.types.Context, source: ReloadSource, path: str, asked: str) -> None:
         self.context = context
+        self.asked = asked
         self.source = source
         self.path = path
         self.report = Report()
         self.results: list[Any] = []
         self.pairs: dict[Any, Any] = {}
         self.stand_ins: list[Any] = []
+        self.comparison = Comparison()
+        self.is_compared = False
+        self.unchanged: list[Any] = []
+        """New objects whose old ones stay as they are."""
+        self.conflicts: list[Any] = []
+        """Objects that stay, though their nodes changed."""
+        self.unedited: dict[Any, bool] = {}
+        """Objects of placements whose places stay; see ``unedited_places``."""
 
     def steps(self) -> Steps[tuple[str, ...]]:
         """Import the files and replace the old data; return the phrases of the summary. Errors and Esc undo all."""
+        from ...blender_data.reloading.edits import is_edited
+
         source = self.source
+        ledgers = source.ledgers()
+        for home, noted in ledgers.items():
+            noted.settle(home)
+        edits = replaced_edits(objects := source.objects())
         try:
-            if source.collection is not None:
-                yield from scaled(self._import_collection(), 0.0, 0.5)
-            else:
-                self._stand_in_for(source.armature)
-            yield from scaled(self._import_actions(), 0.5, 1.0)
+            if Path(self.path).exists() and (ledgers or edits or is_edited(source.collection, objects)):
+                self.is_compared = True
+                comparing = compare_steps(self.context, self.path, objects)
+                self.comparison = yield from scaled(comparing, 0.0, 0.2)
+            if source.collection is not None and not self.comparison.is_whole():
+                yield from scaled(self._import_collection(), 0.2, 0.6)
+            yield from scaled(self._import_actions(), 0.6, 1.0)
         except BaseException:
             for result in reversed(self.results):
                 result.undo()
             bpy.data.batch_remove(self.stand_ins)
             raise
+        if not self.results:
+            bpy.data.batch_remove(self.stand_ins)
+            self.comparison.agree(self.context, ())
+            return (Text("nothing changed"),)
         parts = summary_parts(self.results)
-        paths = {self.path: source.path}
-        if source.collection is not None and places_models(source.collection):
-            found = replace_placed(self.context, source.collection, self.results[0])
-        else:
-            found = replace_data(self.context, source.collection, self.pairs, self.results, paths)
+        found = self._replace(ledgers)
+        for text in (text for obj, text in edits.items() if obj not in found.unchanged):
+            if rpt_(text) not in self.asked:
+                self.report.note("edits-replaced", "Edits replaced by the file: {}", text)
         if found.missing:
             self.report.loss(
                 "object-gone-from-file",
@@ -186,30 +221,86 @@ class Reload:
             return (*parts, Text("{} ({})", counted(len(found.added), "addition"), listed(found.added, 5)))
         return parts
 
+    def _replace(self, ledgers: Iterable[Any]) -> "ReloadReport":
+        """Replace the old data, and note in the ledgers what the file has now."""
+        from ...blender_data.reloading.placement_update import replace_placed
+        from ...blender_data.reloading.reload import replace_data
+
+        collection = self.source.collection
+        if collection is not None and places_models(collection):
+            return replace_placed(self.context, collection, self.results[0], self.unedited)
+        keys = {home: key_of(home) for home in ledgers}
+        kept = [self.pairs[new] for new in self.unchanged]
+        paths = {self.path: self.source.path}
+        home = None if self.comparison.is_whole() else collection
+        found = replace_data(self.context, home, self.pairs, self.results, paths, self.unchanged)
+        for owner, key in keys.items():
+            move(key, owner, kept)
+        self.comparison.agree(self.context, [obj for obj in kept if obj not in self.conflicts])
+        return found
+
     def _import_collection(self) -> Steps[None]:
         """Import the file of the collection again, with new armatures."""
+        from ...blender_data.exporting.placements.placement_patch import unedited_places
+        from ...blender_data.reloading.edits import is_edited
+        from ...blender_data.reloading.matching import pair, pair_unchanged
+        from ...blender_data.reloading.placement_update import homes_of
+
         collection, objects = self.source.collection, self.source.objects()
         refuse_other_format(self.path, collection)
         options = import_marks.stored_options(collection)
+        for home in homes_of(collection) if places_models(collection) else ():
+            if Path(self.path).exists() and (self.is_compared or is_edited(home, objects_of(home))):
+                with contextlib.suppress(MeshferryError):
+                    self.unedited |= yield from unedited_places(home, session_projects())
         bound = [armature for obj in objects if (armature := armature_of(obj)) is not None]
         others = [armature for armature in bound if armature not in objects]
         stand_in = self._stand_in_for(others[0]) if others else None
         result = yield from self._import(self.path, options, stand_in)
         if places_models(collection):
             return
-        self.pairs.update(pair(objects, result.objects))
+        same = self.comparison.unchanged or ()
+        known = pair_unchanged(dict.fromkeys([*objects, *import_marks.objects_in(collection)]), result.objects, same)
+        self.pairs.update(pair(objects, result.objects, dict(known)))
+        self.unchanged = [*known, *(made for made in self.pairs if made.type == "ARMATURE" and "" in same)]
+        self._find_conflicts([*objects, *import_marks.objects_in(collection)], result.objects)
         record = file_records.read(collection)
         if record is not None and same_path(str(record.path), self.source.path):
             new = file_records.read(result.collection)
             record = replace(record, path=new.path, digest=new.digest)
             file_records.write([collection], record)
 
+    def _find_conflicts(self, objects: list[Any], new: list[Any]) -> None:
+        """Leave objects alone of which the file holds more than their data, and report them."""
+        from ...blender_data.reloading.agreement import conflicts
+        from ...blender_data.reloading.matching import pair_by_name
+
+        collection = self.source.collection
+        record = file_records.read(collection)
+        was_exported = record is not None and record.options is not None
+        pair_by_name([obj for obj in objects if was_exported or obj.meshferry.given_space], new, self.pairs)
+        rest = {new: old for new, old in self.pairs.items() if new not in self.unchanged}
+        can = by_name(collection.meshferry.file_format).capabilities
+        found = conflicts(rest, can, was_exported=was_exported)
+        self.conflicts = [self.pairs[made] for made in found]
+        self.unchanged += found
+        if found:
+            template = (
+                "Changed in the file, but kept, since the file holds the result of their modifiers, constraints, "
+                "instances, text, joining or separating: {}; apply it and reload, or import the file anew"
+            )
+            self.report.loss("reload-conflict", template, listed([obj.name for obj in self.conflicts], 5))
+
     def _import_actions(self) -> Steps[None]:
         """Import the files of further actions of the armatures."""
         armatures = [(new, old) for new, old in self.pairs.items() if old.type == "ARMATURE"]
-        for new, old in armatures:
+        present = [old for _new, old in armatures]
+        armatures += [(None, obj) for obj in self.source.objects() if obj.type == "ARMATURE" and obj not in present]
+        for armature, old in armatures:
+            new = armature
             for path, action in action_files(old).items():
-                if self.source.collection is not None and same_path(path, self.source.path):
+                is_read = self.source.collection is not None or self.comparison.is_whole()
+                if is_read and same_path(path, self.source.path):
                     continue
                 used = self.path if same_path(path, self.source.path) else path
                 if not Path(used).exists():
@@ -220,6 +311,8 @@ class Reload:
                         path,
                     )
                     continue
+                if new is None or new in self.unchanged:
+                    new = self._stand_in_for(old)
                 yield from self._import(used, import_marks.stored_options(action), new)
 
     def _import(self, path: str, options: dict[str, Any], armature: Any) -> Steps[Any]:
@@ -300,9 +393,9 @@ def refuse_other_format(path: str, collection: Any) -> None:
         raise MeshferryError("The file is a {} now, but was a {}; choose File > Import", found.label, before.label)
 
 
-def replaced_edits(objects: Iterable[Any]) -> list[Text]:
-    """Return a text for each object with edits that a reload replaces; edits of shared data once."""
-    texts: list[Text] = []
+def replaced_edits(objects: Iterable[Any]) -> dict[Any, Text]:
+    """Return a text for each object with edits that a reload may replace; edits of shared data once."""
+    texts: dict[Any, Text] = {}
     listed_data: set[Any] = set()
     for obj in objects:
         if obj.mode == "EDIT":
@@ -311,11 +404,11 @@ def replaced_edits(objects: Iterable[Any]) -> list[Text]:
         edits = edits_of(obj) if obj.data is not None and obj.data not in listed_data else []
         listed_data.update((obj.data, *actions))
         if edits is None:
-            texts.append(Text("'{}': it has another mesh than the import made", obj.name))
+            texts[obj] = Text("'{}': it has another mesh than the import made", obj.name)
         edits = [*(edits or ()), *(Text("action '{}'", Named("animation", action.name)) for action in actions)]
         if edits:
             more = Text(", and {} more", len(edits) - MOST_EDITS) if len(edits) > MOST_EDITS else ""
-            texts.append(Text("'{}': {}{}", obj.name, joined(edits[:MOST_EDITS]), more))
+            texts[obj] = Text("'{}': {}{}", obj.name, joined(edits[:MOST_EDITS]), more)
     return texts
 
 

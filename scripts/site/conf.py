@@ -1,4 +1,4 @@
-"""Settings of the documentation site: the guides, and the reference of ``io_formats`` from its docstrings."""
+"""Settings of the documentation site: the guides, and the reference of library and formats from their docstrings."""
 
 import sys
 import tomllib

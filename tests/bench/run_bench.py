@@ -31,6 +31,7 @@ GROUPS = {
     "second_life_collada": ("import", "memory", "memory_rigged"),
     "opensim_archive": ("import", "unplaced", "shapes"),
     "batch": ("library", "exchange", "million", "memory"),
+    "python_library": ("start", "reading"),
 }
 """What is measured, by family of formats: the groups of ``meshbench/<family>_rows.py``."""
 SIZES = (10_000, 40_000, 100_000, 400_000, 1_000_000, 4_000_000)

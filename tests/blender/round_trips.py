@@ -42,7 +42,6 @@ def exported(
     bpy.context.view_layer.update()
     source = object_selection.Source("COLLECTION" if collection else "OBJECTS", collection, objects)
     values = export_options.ExportOptions.of(options)
-    scene = exporter.export_scene(
-        export_options.ExportRequest(bpy.context, source, values, "back", target.capabilities)
-    )
+    can = target.capabilities_with(file_options or {})
+    scene = exporter.export_scene(export_options.ExportRequest(bpy.context, source, values, "back", can))
     return encode_scene(scene, target, file_options, ignore_errors=True)

@@ -166,11 +166,20 @@ def test_paste_flipped_mirrors_every_pair() -> None:
         np.testing.assert_allclose(change(avatar.pose.bones[name]), matrix, atol=close, err_msg=name)
 
 
+def pose_all() -> None:
+    """Start Pose Mode with all bones shown: hidden ones are neither posed nor pasted."""
+    import bpy
+
+    for group in bpy.context.object.data.collections:
+        group.is_visible = True
+    bpy.ops.object.mode_set(mode="POSE")
+
+
 def paste_flipped() -> None:
     """Copy the pose of all bones and paste it flipped."""
     import bpy
 
-    bpy.ops.object.mode_set(mode="POSE")
+    pose_all()
     bpy.ops.pose.select_all(action="SELECT")
     assert bpy.ops.pose.copy() == {"FINISHED"}
     assert bpy.ops.pose.paste(flipped=True) == {"FINISHED"}
@@ -209,7 +218,7 @@ def test_a_mirrored_pose_moves_the_partner_alike(name: str) -> None:
 
     avatar = added()
     avatar.pose.use_mirror_x = True
-    bpy.ops.object.mode_set(mode="POSE")
+    pose_all()
     for posed in avatar.pose.bones:
         chosen = posed if hasattr(posed, "select") else posed.bone  # 5.0 moved it
         chosen.select = posed.name == name

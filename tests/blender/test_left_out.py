@@ -111,7 +111,7 @@ def test_what_moves_is_named_where_the_file_does_not_hold_it(make: Callable[[], 
     is_rigged = make.__name__ in {"_armature_modifier", "_armature_parent", "_armature_parent_alone"}
     for target in FORMATS:
         found = {code: text for code, text in named(target).items() if code != "moving-instances"}
-        bones = {} if target == "unigine_mesh" else {RIG: ""} if target != "mesh_serializer" else {LOST: ""}
+        bones = {"mesh_serializer": {LOST: ""}, "second_life_upload": {RIG: ""}}.get(target, {})
         if target == "timbermesh":
             assert not found
             assert list(named(target, clips="NONE")) == [CHOSEN]

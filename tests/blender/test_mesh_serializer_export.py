@@ -218,6 +218,27 @@ def test_bitangents_follow_the_uv_map() -> None:
     assert np.mean(np.einsum("ij,ij->i", tangents[..., :3].mean(axis=1), along_u) > 0) > 0.99
 
 
+@pytest.mark.parametrize(
+    ("choice", "has_stored", "computed"),
+    [("AUTO", False, 0), ("AUTO", True, 1), ("ALWAYS", False, 1), ("ALWAYS", True, 1), ("NEVER", True, 0)],
+)
+def test_only_tangents_for_the_file_are_computed(monkeypatch, choice: str, has_stored: bool, computed: int) -> None:
+    """A seam of mirrored UVs is in each of the files, which are the same as if tangents were always computed."""
+    from meshferry.blender_data.exporting.reading import mesh_reading
+    from meshferry.io_formats.core.format import FileFormat
+
+    obj = add_ball()
+    if has_stored:
+        (obj,) = round_trips.imported(exported(obj, file_options={"mesh_tangents": "ALWAYS"}).data).made.objects
+    calls = []
+    compute = mesh_reading._tangents
+    monkeypatch.setattr(mesh_reading, "_tangents", lambda *args: calls.append(1) or compute(*args))
+    data = exported(obj, file_options={"mesh_tangents": choice}).data
+    assert len(calls) == computed
+    monkeypatch.setattr(FileFormat, "capabilities_with", lambda self, _options: self.capabilities)
+    assert exported(obj, file_options={"mesh_tangents": choice}).data == data
+
+
 # -- a witness ----------------------------------------------------------------------------------------------------
 
 

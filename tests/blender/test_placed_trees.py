@@ -221,7 +221,7 @@ def test_side_by_side_moves_the_topmost_object_only(clean_blender: Any) -> None:
 
 
 def reloaded(result: ImportResult, placement: Placement) -> Any:
-    return replace_placed(bpy.context, result.collection, build(placement))
+    return replace_placed(bpy.context, result.collection, build(placement), {})
 
 
 def test_reload_keeps_what_the_user_moved_and_takes_over_the_file(clean_blender: Any) -> None:
@@ -283,6 +283,6 @@ def test_a_saved_file_reloads(clean_blender: Any, tmp_path: Path) -> None:
     nodes = changed.parts[0].nodes
     where = Channels((7.0, 7.0, 7.0), order="YXZ")
     nodes[1] = replace(nodes[1], channels=where, matrix=where.matrix())
-    replace_placed(bpy.context, collection, build(changed))
+    replace_placed(bpy.context, collection, build(changed), {})
     assert {obj.name for obj in bpy.data.objects} == before
     assert by_key(bpy.data.objects) == found and tuple(found["/#Finished"].location) == (7.0, 7.0, 7.0)

@@ -22,6 +22,7 @@ from meshferry.io_formats.unigine.project.project import open_project
 from meshferry.io_formats.unigine.project.project_textures import texture_of
 
 bpy = pytest.importorskip("bpy", reason="Blender is absent")
+from meshferry.blender_data import image_decoding  # noqa: E402
 from meshferry.blender_data.importing.project_images import ProjectImages  # noqa: E402
 
 pytestmark = pytest.mark.needs_bpy
@@ -101,6 +102,8 @@ def test_each_kind_of_file_is_packed(unchanged: Path, reference: str, name: str,
     assert tuple(image.size) == (size, size)
     assert image.alpha_mode == "CHANNEL_PACKED" and image.colorspace_settings.name == "sRGB"
     assert job.warnings == [] and job.files == []
+    known = image_decoding.mean_of_dds(image.packed_file.data)
+    assert job.images.means[image] == known, "its content would be copied for the mean"
     assert not Path(bpy.path.abspath(image.filepath)).is_relative_to(unchanged) or name.endswith(".png")
 
 

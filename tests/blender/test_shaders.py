@@ -348,13 +348,14 @@ ALIKE = {
     "Box": shading_of(file_of("a"), file_of("b"), is_two_sided=False),
     "Fern": cut_out(file_of("e", 32)),
     "Moss": cut_out(file_of("f")),
-    "Ivy": cut_out(file_of("e", 32), has_alpha=True),
+    "Ivy": cut_out(file_of("h", 32), has_alpha=True),
     "Hop": cut_out(file_of("g", 32), has_alpha=True),
-    "Reed": cut_out(file_of("f"), has_alpha=False),
+    "Reed": cut_out(file_of("i"), has_alpha=False),
 }
 """Materials of which some differ in their textures alone.
 
 Only ``Oak`` and ``Elm`` can have the same nodes, and ``Ivy`` and ``Hop``, whose textures state that they have alpha.
+Images whose depth is asked are decoded, so that the Solid view shows their mean.
 """
 
 
@@ -384,3 +385,42 @@ def test_materials_that_differ_in_their_textures_alone_are_as_if_each_was_the_on
     assert len(built) == len(given)
     assert descriptions([finder()] * len(given)) == alone
     assert len(built) == 2 * len(given) - 3, "three of them are copies"
+
+
+def test_solid_view_and_icons_have_the_colours_of_textures() -> None:
+    """They are not exported, since the nodes are; a texture that is missing leaves the colour."""
+    import bpy
+    from meshferry.blender_data.exporting.reading import image_maps, material_reading, shading_reading
+    from meshferry.blender_data.importing import materials, shaders
+    from meshferry.blender_data.importing.import_options import ImportOptions
+    from meshferry.io_formats.core.messages import Report
+    from meshferry.io_formats.encodings.image_files import encode_png
+
+    pixels = np.zeros((2, 2, 4), np.uint8)
+    pixels[0] = 255, 0, 0, 255  # the row below is transparent
+    packed = Texture("red.png", data=encode_png(pixels))
+    given = {
+        "packed": Tint((1.0, 1.0, 0.5), ImageMap(packed, is_color=True)),
+        "gone": Tint((0.5, 0.25, 1.0), ImageMap(Texture("gone.png", "gone.png"), is_color=True)),
+        "plain": Tint((0.5, 0.25, 1.0), uses_vertex_color=True),
+    }
+    finder = materials.MaterialFinder(
+        ImportOptions.of({"use_existing_materials": False}),
+        given=[Material(name, shading=Shading(base_color=tint)) for name, tint in given.items()],
+    )
+    made = {name: finder.find(name, shaders.MeshLayers("Color")) for name in given}
+    assert all(material is not None for material in made.values())
+    shown = {name: tuple(material.diffuse_color) for name, material in made.items()}
+    assert shown["packed"] == (1.0, 0.0, 0.0, 1.0)
+    assert shown["gone"] == shown["plain"] == (0.5, 0.25, 1.0, 1.0)
+    previews = {name: material.preview for name, material in made.items()}
+    assert [name for name, found in previews.items() if found is not None and found.is_icon_custom] == ["plain"]
+    icon = np.array(previews["plain"].icon_pixels_float).reshape(32, 32, 4)
+    assert icon[16, 16, 2] > icon[16, 16, 0] > icon[16, 16, 1] > 0.1 and icon[16, 16, 3] == 1.0 and not icon[0, 0].any()
+    for name, color in (("packed", (1.0, 1.0, 1.0, 1.0)), ("gone", (1.0, 1.0, 1.0, 1.0))):
+        assert material_reading.read_material(made[name], Report()).color == color
+    read = shading_reading.read_shading(made["packed"], image_maps.ImageReader(Report()), [], Report())
+    assert read.base_color.value == (1.0, 1.0, 0.5) and read.base_color.image is not None
+    finder.fill(made["plain"], Material("plain", shading=Shading(base_color=Tint())), shaders.MeshLayers())
+    assert not made["plain"].preview.is_icon_custom
+    bpy.data.batch_remove([*made.values()])

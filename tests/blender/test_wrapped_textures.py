@@ -11,9 +11,11 @@ import texture_oracle as oracle
 from load_package import SAMPLES
 from meshferry.io_formats.encodings import dds
 from meshferry.io_formats.encodings.dds import Layout, Picture
+from meshferry.io_formats.encodings.quantization import srgb_to_linear
 from meshferry.io_formats.unigine.project import project_textures
 
 bpy = pytest.importorskip("bpy", reason="Blender is absent")
+image_decoding = pytest.importorskip("meshferry.blender_data.image_decoding")
 
 pytestmark = pytest.mark.needs_bpy
 FOLDER = SAMPLES / "unigine_scenes"
@@ -67,6 +69,32 @@ def test_bytes_are_shown_exactly(layout: Layout) -> None:
     for number, channel in enumerate(layout.value.rstrip("8")):
         if channel != "X":
             assert np.abs(found[..., "RGBA".index(channel)] - values[..., number]).max() < 0.01
+
+
+@pytest.mark.parametrize("layout", [*Layout])
+def test_means_are_those_of_the_pixels(layout: Layout) -> None:
+    """Random endpoints of blocks and random bytes, brighter in red; layouts without red, green and blue have none."""
+    values = np.random.default_rng(3).integers(0, 120, layout.size(64, 48), np.uint8)
+    if layout.is_compressed:
+        rows = values.reshape(-1, layout.unit_size)
+        rows[:, [-7, -5]] |= 0x80
+        rows[:, -8:] = oracle.mode_of_four_colors(rows[:, -8:])
+    elif "R" in layout.value:
+        values.reshape(-1, layout.unit_size)[:, layout.value.index("R")] += 100
+    picture = Picture(layout, 64, 48, values.tobytes())
+    image = bpy.data.images.new("picture", 1, 1)
+    image.source, image.filepath_raw = "FILE", "//a.dds"
+    data = dds.write(picture)
+    image.pack(data=data, data_len=len(data))
+    mean = image_decoding.mean_color(image)
+    assert not image.has_data, "it was decoded for its mean"
+    if layout in {Layout.R8, Layout.RG8} or layout.value in {"BC4", "BC5", "BC6H", "BC6H signed", "BC7"}:
+        assert mean is None
+        return
+    wanted = srgb_to_linear((pixels(image)[..., :3] / 255).astype(np.float32).reshape(-1, 3)).mean(axis=0)
+    np.testing.assert_allclose(mean, wanted, atol=0.03)
+    np.testing.assert_allclose(image_decoding.mean_color(image), wanted, atol=0.03)  # of the decoded image
+    np.testing.assert_allclose(image_decoding.mean_of_dds(data), wanted, atol=0.03)
 
 
 @pytest.mark.skipif(not FOLDER.is_dir(), reason=f"{FOLDER} is absent")

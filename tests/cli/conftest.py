@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import importlib.util
 import json
 import os
 import subprocess
@@ -29,7 +31,24 @@ class Result:
 
     @property
     def entries(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.out.splitlines()]
+        """The JSON objects of the output, each as the schema says."""
+        found = [json.loads(line) for line in self.out.splitlines()]
+        if (validator := schema()) is not None:
+            for entry in found:
+                validator.validate(entry)
+        return found
+
+
+@functools.cache
+def schema() -> Any:
+    """Return the schema of the output; None where the library that checks it is absent, as in Blender's own Python."""
+    if importlib.util.find_spec("jsonschema") is None:
+        return None
+    from jsonschema import Draft202012Validator
+
+    content = json.loads((ROOT / "cli" / "json_schema.json").read_text("utf-8"))
+    Draft202012Validator.check_schema(content)
+    return Draft202012Validator(content)
 
 
 @pytest.fixture

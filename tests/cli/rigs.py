@@ -59,6 +59,10 @@ def write_mesh(path: Path, clips: Sequence[Any] = (), bones: Sequence[str] = BON
     return path
 
 
+SKELETON = "0123456789abcdef0123456789abcdef01234567"
+"""GUID of a skeleton file, which animations of an13 refer to."""
+
+
 def write_animation(path: Path, frames: int = 5, bones: Sequence[str] = BONES, version: str = "AN11") -> Path:
     from meshferry.io_formats import api
     from meshferry.io_formats.core.scene import Scene
@@ -66,5 +70,6 @@ def write_animation(path: Path, frames: int = 5, bones: Sequence[str] = BONES, v
 
     scene = Scene(path.stem, [], [make_skeleton(bones)], [make_clip(path.stem, frames, bones)])
     path.parent.mkdir(parents=True, exist_ok=True)
-    api.write_scene(scene, path, UNIGINE_ANIMATION, {"animation_version": version})
+    skeleton = SKELETON if version == "AN13" else ""
+    api.write_scene(scene, path, UNIGINE_ANIMATION, {"animation_version": version, "skeleton": skeleton})
     return path

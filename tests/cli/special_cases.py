@@ -22,6 +22,7 @@ import conversion_measure as measure
 import conversion_models as models
 import conversion_table as survival
 import numpy as np
+import rigs
 
 PAGE, NAME = "docs/users/conversion.md", "special cases"
 RATE, MOVING = 25.0, 4
@@ -39,8 +40,9 @@ CASES = {
 }
 """Kind of model and number of frames that differ. Bones come from an an13 file, all else from a Timbermesh file."""
 
+AN13 = ["--animation-version", "an13", "--skeleton", rigs.SKELETON]
 TARGETS = {
-    "`.anim` (an13)": ("model.anim", ["--animation-version", "an13"]),
+    "`.anim` (an13)": ("model.anim", AN13),
     "`.anim` (an11)": ("model.anim", ["--animation-version", "an11"]),
     **{f"`.{kind}`": (f"model.{kind}", []) for kind in ("timbermesh", "mesh", "data", "slm")},
     **{f"`.{kind}`": (f"model.{kind}", []) for kind in ("blend", "glb", "gltf", "fbx", "obj", "ply", "usd")},
@@ -81,7 +83,9 @@ def write_case(case: str, folder: Path) -> Path:
             backs = mesh.corner_point.reshape(-1, 3)[:, ::-1].ravel()
             mesh.corner_point = np.concatenate((mesh.corner_point, backs))
             mesh.material_index = np.tile(mesh.material_index, 2)
-    extension, options = (".anim", {"animation_version": "AN13"}) if kind == "bones" else (".timbermesh", {})
+    extension, options = ".timbermesh", {}
+    if kind == "bones":
+        extension, options = ".anim", {"animation_version": "AN13", "skeleton": rigs.SKELETON}
     path = folder / f"model{extension}"
     api.write_scene(scene, path, registry.by_extension(extension), options)
     return path
@@ -137,7 +141,7 @@ def measured(folder: Path, targets: Iterable[str] = TARGETS) -> dict[tuple[str, 
                 assert all("error" in record for record in records) and records, (case, target)
                 cells[case, target] = "–"
                 continue
-            wanted = ["--animation-version", "an13"] if source.suffix == ".anim" else []
+            wanted = AN13 if source.suffix == ".anim" else []
             records += survival.run(["convert", "--json", str(there / name), str(back), *wanted])[0]
             warnings = [text for record in records for text in record["warnings"]]
             lost, note = compare(before, figures(back)) if back.exists() else (["animation"], "")

@@ -197,7 +197,7 @@ def test_a_number_out_of_range_in_the_journal_is_named(meshferry, library, prete
     run = ("batch", library, "--to", "blend", "-o", tmp_path / "out")
     meshferry(*run)
     path = tmp_path / "out" / "meshferry-batch" / "journal.jsonl"
-    path.write_text(re.sub('"seconds":0.5', f'"seconds":1{"0" * 400}', path.read_text(), count=1))
+    path.write_bytes(re.sub(b'"seconds":0.5', b'"seconds":1' + b"0" * 400, path.read_bytes(), count=1))
     result = meshferry(*run, *options)
     reason = "1 damaged line was ignored; the first is at byte {}: the number 'seconds' is out of range"
     assert result.status == 0 and result.err == f"{path}: {reason.format(len(path.read_bytes().splitlines()[0]) + 1)}\n"
@@ -217,7 +217,15 @@ def test_a_planted_plan_with_other_tables_is_refused(meshferry, library, pretend
 
 
 @pytest.mark.parametrize(
-    ("folder", "said"), [("", "The folder after -o is empty"), ("a/" * 2100, "a/…: the folder cannot be used: ")]
+    ("folder", "said"),
+    [
+        ("", "The folder after -o is empty"),
+        pytest.param(
+            "a/" * 2100,
+            "a/…: the folder cannot be used: ",
+            marks=pytest.mark.skipif(sys.platform == "win32", reason="for Windows, a path that is too long is missing"),
+        ),
+    ],
 )
 @pytest.mark.parametrize("options", [(), ("--dry-run",)])
 def test_an_output_folder_that_cannot_be_is_refused(meshferry, library, tmp_path, monkeypatch, folder, said, options):

@@ -43,12 +43,11 @@ def make_pool(tmp_path):
 
 
 def is_running(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        pass
-    if Path("/proc/self").exists():
-        return False
+    if sys.platform == "linux":
+        try:
+            return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        except OSError:
+            return False
     psutil = pytest.importorskip("psutil")
     return psutil.pid_exists(pid)
 
@@ -293,11 +292,13 @@ def test_old_temporary_folders_of_killed_workers_are_removed(make_pool, tmp_path
 def test_a_full_disk_for_temporary_files_is_told(make_pool, tmp_path, monkeypatch):
     from meshferry.io_formats.core.errors import MeshferryError
 
+    reason = "" if sys.platform == "win32" else "No such"  # the text of Windows depends on its language
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
-    with pytest.raises(MeshferryError, match="temporary files cannot be made there: No such"):
+    with pytest.raises(MeshferryError, match=f"temporary files cannot be made there: {reason}"):
         list(make_pool(1).run(tasks_of("fine")))
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signals for single processes")
 def test_an_interruption_is_for_the_driver_alone(make_pool, tmp_path):
     results = make_pool(1).run(tasks_of("fine", "slow"))
     pid = next(results).facts["pid"]

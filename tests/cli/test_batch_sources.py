@@ -9,6 +9,7 @@ import io
 import json
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -99,7 +100,8 @@ def test_files_by_name(tree: Path, find: Callable[..., list[SourceFile]]) -> Non
     found = find("lib/props/old/lamp.mesh", "other/b.mesh", base="lib")
     assert found[0].root == str(tree / "lib")
     assert found[0].place == "props/old/lamp.mesh"
-    assert found[1].place == (tree / "other" / "b.mesh").relative_to(tree.anchor).as_posix()
+    drive = tree.drive.replace(":", "/")  # of Windows
+    assert found[1].place == drive + (tree / "other" / "b.mesh").relative_to(tree.anchor).as_posix()
     assert Path(found[1].root, found[1].path) == tree / "other" / "b.mesh"
 
 
@@ -121,8 +123,9 @@ def test_match_skip_and_newer(tree: Path, find: Callable[..., list[SourceFile]])
     assert places(find("lib", match=["props/**"], skip=["props/old/"])) == ["props/lamp.timbermesh"]
     assert places(find("lib", match=["lamp.*"], skip=["**/old/*"])) == ["props/lamp.timbermesh"]
     old = time.time_ns() - 10**9 * 86400 * 10
-    for path in (tree / "lib").rglob("*.mesh"):
-        os.utime(path, ns=(old, old))
+    for path in (tree / "lib").rglob("*"):  # on Windows, *.mesh finds .MESH, too
+        if path.suffix == ".mesh":
+            os.utime(path, ns=(old, old))
     wanted = places(find("lib", "missing.mesh", newer=sources.newer_than("7d")))
     assert wanted == ["a.MESH", "props/lamp.timbermesh", "zoo/lion.anim", "missing.mesh"]
     assert len(find("lib", newer=sources.newer_than("2w"))) == 6
@@ -182,12 +185,19 @@ def test_lists_are_streamed(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb") as pipe, os.fdopen(writing, "wb", buffering=0) as other:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(pipe))
-        other.write(b"lib/b.mesh\nother/b.mesh\n" + b"# filler\n" * 2000)
+        goes_on = threading.Event()
+
+        def write() -> None:  # in a thread, as it is more than a pipe of Windows holds
+            other.write(b"lib/b.mesh\nother/b.mesh\n" + b"# filler\n" * 2000)
+            goes_on.wait()
+            other.write(b"missing.mesh")
+            other.close()
+
+        threading.Thread(target=write).start()
         found = sources.find_files(SourceChoice(lists=["-"]), MESHES)
         assert next(found).place == "lib/b.mesh"
         assert next(found).place == "other/b.mesh"
-        other.write(b"missing.mesh")
-        other.close()
+        goes_on.set()
         assert [source.place for source in found] == ["missing.mesh"]
         assert not pipe.closed
 

@@ -1,12 +1,14 @@
 """The state of a batch: which results count after which kind of end, and which process may write it."""
 
 import errno
+import io
 import json
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from batch_stand_ins import content_hash, losses, make_task, opened
@@ -220,13 +222,22 @@ def test_a_line_that_another_program_has_written_anew_counts(tmp_path):
 
 @pytest.mark.parametrize("tail", [b"x" * 3000, b"x" * 3000 + b"\n", b'{"target":"a"' + b" " * 3000 + b"\n"])
 def test_a_line_that_is_too_long_is_refused(tmp_path, monkeypatch, tail):
+    """No file stays open, since Windows could not remove it."""
     monkeypatch.setattr("meshferry.cli.batch.state.LONGEST_LINE", 2048)
     path = fill(tmp_path, [make_task(0)])
+    streams = []
+
+    def open_file(*arguments):
+        streams.append(io.FileIO(*arguments))
+        return streams[-1]
+
+    monkeypatch.setattr("meshferry.cli.batch.state.io", SimpleNamespace(**vars(io) | {"FileIO": open_file}))
     for journal in (path, write_shard(tmp_path, "1-2.jsonl", [make_task(0)])):
         before = journal.read_bytes()
         journal.write_bytes(before + tail)
         with pytest.raises(MeshferryError, match=f"{re.escape(str(journal))}: A line has more than .* remove the file"):
             known(tmp_path, make_task(0))
+        assert all(stream.closed for stream in streams)
         journal.write_bytes(before)
     assert known(tmp_path, make_task(0)).is_same
 

@@ -305,12 +305,12 @@ def test_a_job_is_the_same_in_the_process_that_runs_it(tmp_path):
     import json
 
     from meshferry.cli.batch.workers import protocol
-    from meshferry.cli.conversions.blender_formats import ALL_FORMATS
+    from meshferry.cli.conversions.blender_formats import all_formats
     from meshferry.cli.conversions.convert_plan import ConversionJob
     from meshferry.io_formats.partner_files import FileSet
 
     files = FileSet(tmp_path / "a.dae", {"LOD1": tmp_path / "a_LOD1.dae"}, (tmp_path / "a.dae", tmp_path / "b.dae"))
-    for number, known in enumerate(ALL_FORMATS):
+    for number, known in enumerate(all_formats()):
         folder, sets = (tmp_path, {files.path: files}) if number % 2 else (None, {})
         job = ConversionJob((files.path, tmp_path / "c.glb"), tmp_path / "x", known, folder, bool(sets), sets=sets)
         data = json.loads(protocol.encode_job(job, {}))

@@ -100,8 +100,7 @@ def test_a_link_planted_in_the_output_folder_is_refused(meshferry, write_windmil
     (out / link).symlink_to(victim)
     before = snapshot(tmp_path)
     done = meshferry("convert", tmp_path / "in", "--to", to, "-o", out, *options)
-    is_seen = not (options and to == "gltf")  # a dry run does not run Blender's exporters
-    assert done.status == is_seen and (f"{out / link} is a link that leads out of" in done.err) == is_seen
+    assert done.status == 1 and f"{out / link} is a link that leads out of" in done.err
     assert snapshot(tmp_path) == before
     if (to, link) == ("dae", "windmill.dae"):  # a link that the user names is followed
         assert meshferry("convert", source, out / link).status == 0 and victim.stat().st_size
@@ -129,7 +128,11 @@ def test_two_inputs_for_one_output_are_refused_before_anything_is_written(meshfe
         (["windmill.timbermesh", "b.timbermesh", "out.meshy"], "2 files cannot become one"),
         (["a.blend", "b.blend"], "is a .blend file already"),
         (["windmill.timbermesh", "--to", "meshy", "-o", ""], "The folder after -o is empty"),
-        (["windmill.timbermesh", "--to", "meshy", "-o", "a/" * 2100], "a/…: the folder cannot be used: "),
+        pytest.param(
+            ["windmill.timbermesh", "--to", "meshy", "-o", "a/" * 2100],
+            "a/…: the folder cannot be used: ",
+            marks=pytest.mark.skipif(sys.platform == "win32", reason="for Windows, a path that is too long is missing"),
+        ),
         (["windmill.timbermesh", "--to", "meshy", "-o", "nul\0"], "the folder cannot be used: "),
         (["windmill.timbermesh", ""], "The last path is empty"),
         (["windmill.timbermesh", "a/" * 2100 + "out.meshy"], "the folder does not exist"),

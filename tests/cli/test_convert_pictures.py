@@ -46,7 +46,6 @@ def picture(bpy, path, number=0):
 
 
 def show(bpy, material, image, socket="Base Color"):
-    material.use_nodes = True
     node = material.node_tree.nodes.new("ShaderNodeTexImage")
     node.image = image
     material.node_tree.links.new(node.outputs[0], material.node_tree.nodes["Principled BSDF"].inputs[socket])
@@ -63,6 +62,7 @@ def squares(bpy, count=1):
         uv.vector = mesh.vertices[loop.vertex_index].co.xy
     for number, face in enumerate(mesh.polygons):
         mesh.materials.append(bpy.data.materials.new(f"m{number}"))
+        mesh.materials[number].use_nodes = True
         face.material_index = number
     bpy.context.scene.collection.objects.link(bpy.data.objects.new("P", mesh))
     return list(mesh.materials)
@@ -150,6 +150,41 @@ def of_sheen(bpy, folder):
     material.node_tree.nodes["Principled BSDF"].inputs["Sheen Weight"].default_value = 1.0
 
 
+def load(bpy, folder, name):
+    return bpy.data.images.load(str(picture(bpy, folder / name)))
+
+
+def of_mathematics(bpy, folder):
+    """The first of two inputs of equal names is 0, which does not switch the second one off."""
+    (material,) = squares(bpy)
+    tree = material.node_tree
+    most = show(bpy, material, load(bpy, folder, "rough.png")), tree.nodes.new("ShaderNodeMath")
+    most[1].operation, most[1].inputs[0].default_value = "MAXIMUM", 0.0
+    tree.links.new(most[0].outputs[0], most[1].inputs[1])
+    tree.links.remove(tree.nodes["Principled BSDF"].inputs["Base Color"].links[0])
+    tree.links.new(most[1].outputs[0], tree.nodes["Principled BSDF"].inputs["Roughness"])
+
+
+def of_huge(bpy, _folder):
+    show(bpy, *squares(bpy), bpy.data.images.new("huge", 1 << 14, 1 << 13))
+
+
+def of_gloss(bpy, folder, is_mixed=False):
+    """A shader that upload sets do not know, alone or mixed with a metal."""
+    (material,) = squares(bpy)
+    tree = material.node_tree
+    shader, end = tree.nodes["Principled BSDF"], tree.nodes["Material Output"].inputs[0]
+    shader.inputs["Metallic"].default_value = 1.0
+    gloss, mix = tree.nodes.new("ShaderNodeBsdfGlossy"), tree.nodes.new("ShaderNodeMixShader")
+    image = tree.nodes.new("ShaderNodeTexImage")
+    image.image = load(bpy, folder, "gloss.png")
+    for start, entry in ((image, gloss.inputs[0]), (gloss, mix.inputs[1]), (shader, mix.inputs[2])):
+        tree.links.new(start.outputs[0], entry)
+    tree.links.new((mix if is_mixed else gloss).outputs[0], end)
+    if not is_mixed:
+        tree.nodes.remove(shader)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("edit", "name", "kinds"),
@@ -160,8 +195,15 @@ def of_sheen(bpy, folder):
         (of_film, "film", ("glb", "dae")),
         (lambda bpy, folder: of_film(bpy, folder, "Roughness"), "film", ("glb", "dae")),
         (of_sheen, "sheen.png", ("obj", "fbx", "dae")),
+        (of_mathematics, "rough.png", ("obj", "fbx")),
+        (of_huge, "huge", ("obj", "fbx")),
+        (of_gloss, "gloss.png", ("glb", "obj", "dae")),
+        (lambda bpy, folder: of_gloss(bpy, folder, is_mixed=True), "gloss.png", ("glb", "obj", "dae")),
     ],
-    ids=["tiles", "sequence", "rough sequence", "film", "rough film", "sheen"],
+    ids=[
+        *("tiles", "sequence", "rough sequence", "film", "rough film", "sheen"),
+        *("mathematics", "huge", "gloss", "mixed gloss"),
+    ],
 )
 def test_pictures_that_are_left_out_are_named_once(meshferry, blend, tmp_path, edit, name, kinds):
     source = blend(edit)
@@ -228,6 +270,47 @@ def test_packed_tiles_come_along(meshferry, blend, tmp_path):
 
     assert meshferry("convert", blend(edit), tmp_path / "gltf" / "x.gltf", "--strict").status == 0
     assert {path.name for path in (tmp_path / "gltf").glob("*.png")} >= {"x.tile.1001.png"}
+
+
+@pytest.mark.parametrize("is_early", [False, True])
+def test_images_are_as_before_after_an_error(tmp_path, clean_blender, is_early):
+    from meshferry.blender_data.addon_formats.image_files import own_image_files
+
+    def state():
+        return {
+            one: (one.name, one.filepath, one.source, one.packed_file and bytes(one.packed_file.data), *one.pixels)
+            for one in bpy.data.images
+        }
+
+    bpy = clean_blender
+    images = [load(bpy, tmp_path, path) for path in ("a/col.png", "b/other.png", "c/col.png")]
+    for image, name in zip(images, ("0", "col.png", "other.png"), strict=True):
+        image.name = name
+    images[2].pack()
+    images[1].source = "SEQUENCE"
+    before = state()
+    (tmp_path / "own").mkdir()
+    if is_early:
+        (tmp_path / "own" / "2").touch()
+
+    def use():
+        with own_image_files(tmp_path / "own", "", images) as files:
+            assert {image.name for image in images} == {"col.png", "other.png", "col_2.png"}
+            assert {name for name, _ in files.values()} == {"0", "col.png", "other.png"} and state() != before
+            raise FileExistsError
+
+    with pytest.raises(FileExistsError):
+        use()
+    assert state() == before
+
+
+def test_a_dry_run_without_pictures_does_not_export(meshferry, blend, tmp_path, monkeypatch):
+    from meshferry.cli.conversions import blender_exchange
+
+    source = blend(lambda bpy, _folder: squares(bpy))
+    monkeypatch.setattr(blender_exchange, "_run", None)
+    for kind in ("fbx", "glb"):
+        assert meshferry("convert", source, tmp_path / kind / f"x.{kind}", "--dry-run", "--strict").status == 0
 
 
 def test_names_of_pictures_are_not_printed(meshferry, blend, tmp_path):

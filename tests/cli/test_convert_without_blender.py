@@ -94,4 +94,4 @@ def test_all_pairs(pairs):
 def test_what_needs_blender_says_so(pairs):
     _, refused, said = pairs
     assert refused == 1
-    assert "pip install 'bpy==4.5.*'" in said
+    assert 'pip install "bpy==4.5.*"' in said

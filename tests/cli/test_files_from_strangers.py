@@ -246,6 +246,19 @@ def test_searched_folders_are_within_reach(meshferry, pack, tmp_path):
         assert [name for name in leaked(out) if name.endswith(".png")] == ["a.scan.png"]
 
 
+def test_the_library_reads_no_picture_from_elsewhere(pack, tmp_path):
+    import meshferry
+
+    for image, is_left_out in ((tmp_path / "secret" / "scan.png", True), (pack / "beside.png", False)):
+        (pack / "beside.png").write_bytes(picture())
+        write_dae(pack / "a.dae", str(image))
+        scene = meshferry.read(pack / "a.dae")
+        assert (scene.materials[0].texture is None) == is_left_out
+        assert any(message.is_loss for message in scene.messages) == is_left_out
+        written = meshferry.write(scene, tmp_path / "out.dae")
+        assert any(path.suffix == ".png" for path in written.files) != is_left_out
+
+
 def test_the_folder_above_is_not_a_home_folder(pack, monkeypatch):
     from meshferry.io_formats.disk.reach import Reach
 

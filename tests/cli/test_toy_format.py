@@ -1,8 +1,9 @@
-"""A format outside the package works everywhere once ``MESHFERRY_FORMATS`` names its module; no other code knows it."""
+"""A format of another package or add-on works everywhere; no other code knows it."""
 
 from __future__ import annotations
 
 import json
+import os
 import struct
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,20 @@ from load_package import leave, load_package
 load_package()
 import bpy, meshferry
 from meshferry.cli.main import main
+from meshferry.io_formats import registry
+from meshferry.operators import format_operators
 meshferry.register()
+if "toy" not in [family.name for family in registry.FAMILIES]:
+    import addon_utils
+    addon_utils.enable("toy_addon", default_set=True)
+    format_operators._look_for_offers(None, bpy.context)
+    assert bpy.app.timers.is_registered(format_operators.add_offered)
+    format_operators.add_offered()  # timers do not run here
+    assert main(["batch", "in.toy", "--to", "blend", "-o", "done"]) == 0
+    meshferry.unregister()
+    meshferry.register()
+    format_operators._look_for_offers(None, bpy.context)
+    assert not bpy.app.timers.is_registered(format_operators.add_offered)
 bpy.ops.wm.read_factory_settings(use_empty=True)
 bpy.ops.import_scene.toy(filepath="in.toy", toy_scale=2.0)
 size = list(bpy.context.object.dimensions)
@@ -34,19 +48,42 @@ leave(0)
 """
 
 
+ADDON = """
+bl_info = {"name": "Toy", "blender": (4, 5, 0), "category": "Import-Export"}
+def meshferry_formats(package):
+    from toy_format import FAMILY
+    return FAMILY
+def register(): pass
+def unregister(): pass
+"""
+
+
 @pytest.fixture
 def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "in.toy").write_bytes(TOY)
-    monkeypatch.setenv("MESHFERRY_FORMATS", "toy_format")
-    monkeypatch.setenv("PYTHONPATH", str(TESTS))
+    (tmp_path / "addons").mkdir()
+    (tmp_path / "addons" / "toy_addon.py").write_text(ADDON)
+    offer(tmp_path, "toy = toy_format:meshferry_formats")
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+def offer(folder: Path, *lines: str) -> None:
+    """Make the metadata of an installed package with entry points."""
+    made = folder / "site" / "toy-1.0.dist-info"
+    made.mkdir(parents=True)
+    (made / "METADATA").write_text("Metadata-Version: 2.1\nName: toy\nVersion: 1.0\n")
+    (made / "entry_points.txt").write_text("\n".join(["[meshferry.formats]", *lines, ""]))
 
 
 @pytest.mark.slow
 @pytest.mark.needs_bpy
 @pytest.mark.needs_workers
-def test_blender_imports_checks_and_exports_an_external_format(toy: Path, run_python: Any) -> None:
+@pytest.mark.parametrize("source", ["site", "addons"])
+def test_blender_imports_checks_and_exports_an_external_format(
+    source: str, toy: Path, run_python: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(TESTS), str(toy / source))))
     done = run_python("-c", PROGRAM.format(tests=str(TESTS)))
     assert done.status == 0, done.err
     found = json.loads(done.out.rpartition("FOUND ")[2].splitlines()[0])
@@ -54,13 +91,17 @@ def test_blender_imports_checks_and_exports_an_external_format(toy: Path, run_py
     assert found["check"] == ["FINISHED"]
     assert found["handler"] == [".toy", "export_scene.toy"]
     assert found["panels"] == ["TOY_PT_sidebar", "TOY_PT_sidebar_own"]
+    assert (toy / "done" / "in.blend").is_file() == (source == "addons")
     assert sorted((toy / "out.toy").read_text().splitlines()[1:5]) == ["v 0 0 0", "v 0 0 6", "v 0 4 0", "v 2 0 0"]
 
 
 @pytest.mark.slow
 @pytest.mark.needs_bpy
 @pytest.mark.needs_workers
-def test_the_command_line_converts_and_batches_an_external_format(toy: Path, run_python: Any) -> None:
+def test_the_command_line_converts_and_batches_an_external_format(
+    toy: Path, run_python: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(TESTS), str(toy / "site"))))
     for number, arguments in enumerate(
         (("inspect", "in.toy"), ("convert", "in.toy", "out.data"), ("batch", "in.toy", "--to", "blend", "-o", "done"))
     ):
@@ -68,3 +109,29 @@ def test_the_command_line_converts_and_batches_an_external_format(toy: Path, run
         assert done.status == 0, (number, done.out, done.err)
     assert struct.unpack_from("<HH", (toy / "out.data").read_bytes())[1] == 4
     assert (toy / "done" / "in.blend").is_file()
+
+
+def test_an_offer_is_asked_once() -> None:
+    from meshferry.io_formats import registry
+
+    asked: list[str] = []
+    try:
+        offers = [("mine", lambda package: asked.append(package.__name__))]
+        with pytest.warns(UserWarning, match="The formats of 'mine' are ignored: ") as found:
+            assert registry.add(offers) == registry.add(offers) == []
+        assert asked == ["meshferry"] and len(found) == 1
+    finally:
+        registry.asked.discard("mine")
+
+
+def test_each_broken_offer_is_one_warning(run_python: Any, tmp_path: Path) -> None:
+    contents = ("raise ValueError('broken')", "raise SystemExit(3)", "x = (", "def offer(_): return 3", "")
+    for number, content in enumerate(contents):
+        (tmp_path / f"broken_{number}.py").write_text(content)
+    offer(tmp_path, *(f"a{number} = broken_{number}:offer" for number in range(len(contents))))
+    path = os.pathsep.join([str(tmp_path), str(tmp_path / "site"), os.environ.get("PYTHONPATH", "")])
+    done = run_python("-m", "meshferry", "formats", PYTHONPATH=path)
+    assert done.status == 0
+    for number in range(len(contents)):
+        assert done.err.count(f"The formats of 'broken_{number}:offer' are ignored: ") == 1
+    assert "Traceback" not in done.err and "Timbermesh" in done.out

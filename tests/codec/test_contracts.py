@@ -41,7 +41,7 @@ def modules_of_no_format() -> list[Path]:
     assert len(families) >= 4
     found = [
         path
-        for layer in ("io_formats", "blender_data", "operators", "cli")
+        for layer in ("io_formats", "blender_data", "operators", "cli", "library")
         for path in sorted((ROOT / layer).rglob("*.py"))
         if not families & set(path.parents)
     ]

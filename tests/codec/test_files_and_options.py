@@ -155,7 +155,16 @@ def test_refusals_of_the_system_become_one_sentence(tmp_path: Path, monkeypatch:
         replace_file(tmp_path / "a.timbermesh", b"")
 
 
-@pytest.mark.parametrize("name", ["a\0b", "x" * 300, "模" * 100])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a\0b",
+        "x" * 300,
+        pytest.param(
+            "模" * 100, marks=pytest.mark.skipif(sys.platform == "win32", reason="Windows counts characters, not bytes")
+        ),
+    ],
+)
 def test_names_that_no_system_takes(tmp_path: Path, name: str) -> None:
     with pytest.raises(ExportError, match="cannot be written"):
         replace_file(tmp_path / name, b"")

@@ -92,7 +92,7 @@ def test_io_formats_imports_neither_blender_nor_other_layers() -> None:
 
 
 def test_only_timbermesh_imports_protobuf() -> None:
-    for layer in ("io_formats", "blender_data", "operators", "cli"):
+    for layer in LAYERS:
         for path in modules(layer):
             if "timbermesh" not in path.parts:
                 assert not any(name.split(".")[0] == "google" for name in imports(path)), path
@@ -101,7 +101,7 @@ def test_only_timbermesh_imports_protobuf() -> None:
 def test_blender_data_imports_no_higher_layer_and_names_no_format() -> None:
     for path in modules("blender_data"):
         for name in imports(path):
-            assert not name.startswith(("meshferry.operators", "meshferry.cli")), f"{path}: {name}"
+            assert not name.startswith(("meshferry.operators", "meshferry.cli", "meshferry.library")), f"{path}: {name}"
         named = FILE_FORMATS.search(path.read_text(encoding="utf-8"))
         assert named is None, f"{path} names {named[0]}"
 
@@ -119,7 +119,7 @@ def test_every_entry_of_io_formats_is_neutral_or_a_family() -> None:
     assert entries == {*NEUTRAL, *FAMILIES, "registry.py"}
 
 
-LAYERS = ("io_formats", "blender_data", "operators", "cli")
+LAYERS = ("io_formats", "blender_data", "operators", "cli", "library")
 MOST_LINES, MOST_MODULES = 450, 15
 
 
@@ -195,7 +195,7 @@ def test_rigging_importing_and_exporting_are_apart() -> None:
 
 def test_imports_within_the_package_are_relative() -> None:
     """The installed package has another name: ``bl_ext.<repository>.meshferry``."""
-    for layer in ("io_formats", "blender_data", "operators"):
+    for layer in ("io_formats", "blender_data", "operators", "library"):
         for path in modules(layer):
             for node, _is_run in import_statements(path):
                 names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
@@ -271,17 +271,38 @@ def test_without_protobuf_only_its_format_fails() -> None:
     assert "Timbermesh (.timbermesh, .meshy)" in found["out"]
 
 
-RECOGNISE = """
-import json, sys
+STARTS = {
+    "recognition": """
 from meshferry.io_formats import registry
 registry.by_content(b"sn10", 4)
 try:
     registry.by_content(b"{" + b"\\0" * 64, 65)
 except ValueError:
-    print(json.dumps({"is_loaded": "numpy" in sys.modules}))
-"""
+    pass""",
+    "version": """
+from meshferry.cli.main import main
+assert main(["--version"]) == 0""",
+    "register": """
+import bpy, meshferry
+meshferry.register()
+meshferry.unregister()""",
+}
 
 
-def test_files_are_recognised_without_numpy() -> None:
-    """A batch recognises thousands of files before its first task; NumPy would double the start of its driver."""
-    assert run_python(RECOGNISE) == {"is_loaded": False}
+@pytest.mark.parametrize(
+    ("start", "unwanted"),
+    [
+        ("recognition", r"numpy|.*\.codec"),
+        ("version", r"numpy|bpy|meshferry\.(cli\.(conversions|batch)|blender_data|operators).*"),
+        pytest.param(
+            "register",
+            r".*\.(codec|mapping|patching|checks|scene_builder|document_builder|importer|exporter|reload)|"
+            r"meshferry\..*\.(placements|models\.generated.*|upload_set\.levels|core\.placement|core\.shading)",
+            marks=[pytest.mark.needs_bpy, pytest.mark.slow],
+        ),
+    ],
+)
+def test_nothing_is_loaded_before_it_is_needed(start: str, unwanted: str) -> None:
+    """NumPy would double the start of a batch's driver, and codecs and importers that of each Blender."""
+    program = f"import json, sys{STARTS[start]}\nprint()\nprint(json.dumps(list(sys.modules)))"
+    assert not [name for name in run_python(program) if re.fullmatch(unwanted, name)]

@@ -52,7 +52,7 @@ def write(folder: Path, *names: str) -> list[Path]:
     for count, name in enumerate(names, 1):
         points = "".join(f"v {number} {number % 2} 0\n" for number in range(count + 2))
         triangles = "".join(f"f {number} {number + 1} {number + 2}\n" for number in range(count))
-        (folder / name).write_text(f"TOY 1\n{points}{triangles}")
+        (folder / name).write_bytes(f"TOY 1\n{points}{triangles}".encode())
     return [folder / name for name in names]
 
 
@@ -93,7 +93,7 @@ def test_a_main_file_finds_its_partners_and_a_partner_does_not(tmp_path: Path) -
 
 def test_a_damaged_partner_is_left_out_with_its_name_and_the_cause(tmp_path: Path) -> None:
     main, level, physics = write(tmp_path, "a.toy", "a_LOD1.toy", "a_PHYS.toy")
-    level.write_text("TOY 1\nv a b c\n")
+    level.write_bytes(b"TOY 1\nv a b c\n")
     physics.write_bytes(b"v 1")
     scene = api.read_scene(main)
     assert [(found.code, found.is_loss, found.item) for found in scene.warnings] == [
@@ -101,7 +101,7 @@ def test_a_damaged_partner_is_left_out_with_its_name_and_the_cause(tmp_path: Pat
         ("partner-not-read", True, "a_PHYS.toy"),
     ]
     assert "could not convert" in scene.warnings[0]
-    main.write_text("TOY 1\nv a b c\n")
+    main.write_bytes(b"TOY 1\nv a b c\n")
     with pytest.raises(FormatError, match=r"a\.toy: The file is damaged"):
         api.read_scene(main)
 

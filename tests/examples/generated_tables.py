@@ -44,6 +44,7 @@ CARRIES = {
     "color_layers": "vertex colours",
     "custom_layers": "other vertex attributes",
     "splits_vertices": "",
+    "tangents": "",
     "materials": "materials",
     "project_textures": "textures of the project or archive (import)",
     "ambient_occlusion": "maps of ambient occlusion (import)",

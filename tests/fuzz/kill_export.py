@@ -134,7 +134,8 @@ class Killed:
         extensions = {extension for known in registry.FORMATS for extension in known.extensions}
         confusing = [other.name for other in others if other.suffix.lower() in extensions]
         assert not confusing, f"temporary files that look like models: {confusing}"
-        assert len(others) <= self.kills, f"{len(others)} temporary files after {self.kills} kills"
+        # All files of a set are written before the first is renamed.
+        assert len(others) <= self.kills * len(self.order), f"{len(others)} temporary files after {self.kills} kills"
         self.temporaries = len(others)
 
 
@@ -168,7 +169,7 @@ def _order(name: str) -> list[str]:
     from meshferry.io_formats import registry
 
     target, path = registry.by_name(name), Path(_NAMES[name])
-    if not target.is_set:
+    if name not in _SECOND_LIFE or not target.is_set:
         return [path.name]
     document = target.from_scene(_body(2000))
     return [output.name for output in target.write_files(document, path.stem)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 from pathlib import Path
@@ -41,12 +42,19 @@ def test_a_backup_is_not_written_through_a_planted_link(clean_blender, tmp_path)
 
 
 @pytest.mark.parametrize(
-    "name", ["ms12_robot_12bones.mesh", "ms14_capsule_4bones.mesh", "an13_jump.anim", "an10_gun_4bones.anim"]
+    "name",
+    [
+        *("ms12_robot_12bones.mesh", "ms14_capsule_4bones.mesh", "an13_jump.anim", "an10_gun_4bones.anim"),
+        "sk10_minimal.mesh_skinned",
+    ],
 )
 def test_the_version_and_animations_inside_a_file_stay(clean_blender, samples, tmp_path, capfd, name):
     from meshferry.io_formats import api
 
-    path = Path(shutil.copyfile(samples / "unigine" / name, tmp_path / name))
+    source = samples / "unigine" / name
+    if name.startswith("sk10"):
+        source = samples / "unigine_characters" / "fixtures" / name.removeprefix("sk10_")
+    path = Path(shutil.copyfile(source, tmp_path / name))
     clean_blender.ops.import_scene.unigine(filepath=str(path), use_file_frame_rate=True)
     before = api.load(path).document.version
     for _ in range(2):
@@ -290,7 +298,7 @@ def test_stored_paths_to_other_machines_are_opened_after_the_question(clean_blen
     bpy, (folder, touched) = clean_blender, share
     path = saved_elsewhere(bpy, folder if stored == "path" else tmp_path)
     options = bpy.data.collections["lamp"].meshferry
-    options.import_options = f'{{"material_library": "{folder}/library.blend"}}' if stored == "option" else "{"
+    options.import_options = json.dumps({"material_library": f"{folder}/library.blend"}) if stored == "option" else "{"
     before = len(touched())
     question = operator.question(None, bpy.context)
     assert question.startswith("The path is stored in this .blend file. Replace") and str(path) in question

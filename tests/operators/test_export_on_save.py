@@ -494,12 +494,16 @@ def test_a_file_that_was_declined_stays_so_if_another_is_allowed(saving, make_fi
     assert content(path) == before
 
 
-def test_the_preferences_list_and_remove_what_is_allowed(saving):
+@pytest.mark.parametrize("key", [str, str.upper])
+def test_the_preferences_list_and_remove_what_is_allowed(saving, monkeypatch, key):
+    """The list shows the paths as they are, on Windows too, where it compares them without case."""
     from meshferry.blender_data import file_records
 
+    monkeypatch.setattr(file_records.os.path, "normcase", lambda path: key(str(path)))
     path = allowed_lamp(saving)
     (allowed,) = file_records.exports_of_all_files()
-    assert (allowed.blend, list(allowed.digests)) == (str(saving.folder / "lamp.blend"), [str(path)])
+    assert (allowed.blend, allowed.paths()) == (str(saving.folder / "lamp.blend"), [str(path)])
+    assert list(allowed.digests) == [key(str(path))]
     saving.bpy.ops.preferences.meshferry_forbid_on_save(blend=allowed.blend, file=str(path))
     assert [*file_records.exports_of_all_files()] == []
     assert [*(saving.folder / "settings").glob("*.json")] == []

@@ -30,6 +30,24 @@ def offered(bpy: Any) -> dict[str, str]:
     return {button.file_format: button.text.removeprefix("Re-export to ") for button in buttons}
 
 
+def test_each_button_of_a_rigged_file_has_its_own_text_and_icon(clean_blender: Any, tmp_path: Path) -> None:
+    """A mesh and its armature are shown together; *Reload* and *Re-export* stand one below the other."""
+    bpy = clean_blender
+    imported(bpy, tmp_path)
+    layout = MagicMock()
+    for name in ("column", "row", "box"):
+        getattr(layout, name).return_value = layout
+    for name in ("MESHFERRY_PT_file", "UNIGINE_PT_sidebar", "UNIGINE_PT_armature"):
+        panel = getattr(bpy.types, name)
+        assert panel.poll(bpy.context)
+        panel.draw(SimpleNamespace(layout=layout), bpy.context)
+    drawn = [call.kwargs for call in layout.operator.call_args_list]
+    texts = [options["text"] for options in drawn]
+    assert len(set(texts)) == len(texts) and {"Export…", "Export Animation…"} < set(texts)
+    icons = {options["icon"] for options in drawn if options["text"].startswith("Re")}
+    assert len(icons) == 2
+
+
 def edit(bpy: Any) -> None:
     found = max((obj for obj in bpy.data.objects if obj.type == "MESH"), key=lambda obj: len(obj.data.vertices))
     bpy.context.view_layer.objects.active = found
@@ -62,6 +80,24 @@ def test_an_export_in_another_format_leaves_the_target(clean_blender, lamp, scop
     assert offered(bpy) == {"": "lamp.mesh", "timbermesh": "other.timbermesh"}
     with pytest.raises(RuntimeError, match="was not exported as 'mesh_serializer'"):
         bpy.ops.export_scene.meshferry_again(file_format="mesh_serializer")
+
+
+@pytest.mark.parametrize("scope", ["COLLECTION", "SELECTION"])
+def test_undo_past_an_export_in_another_format_keeps_its_record(clean_blender, lamp, scope):
+    bpy = clean_blender
+    bpy.ops.object.select_all(action="SELECT")
+    for message in ("import", "move"):
+        bpy.ops.ed.undo_push(message=message)
+    other = lamp.with_name("other.timbermesh")
+    assert bpy.ops.export_scene.timbermesh(filepath=str(other), scope=scope) == {"FINISHED"}
+    bpy.ops.ed.undo_push(message="export")
+    for change in (bpy.ops.ed.undo, bpy.ops.ed.undo, bpy.ops.ed.redo):
+        change()
+        assert offered(bpy) == {"": "lamp.mesh", "timbermesh": "other.timbermesh"}
+    written = other.read_bytes()
+    edit(bpy)
+    assert bpy.ops.export_scene.meshferry_again(file_format="timbermesh") == {"FINISHED"}
+    assert other.read_bytes() != written
 
 
 @pytest.mark.parametrize("scope", ["COLLECTION", "SELECTION"])

@@ -47,7 +47,9 @@ def _triangles(bpy, *names):
 def test_a_path_that_the_system_refuses_is_one_sentence(clean_blender, tmp_path):
     bpy = clean_blender
     _triangles(bpy, "a")
-    with pytest.raises(RuntimeError, match="cannot be written: File name too long"):
+    with pytest.raises(
+        RuntimeError, match=r"cannot be written: (File name too long|.*; Windows allows 255 characters in a name)"
+    ):
         bpy.ops.export_scene.unigine_mesh(filepath=str(tmp_path / ("q" * 300 + ".mesh")))
     assert not list(tmp_path.iterdir())
 

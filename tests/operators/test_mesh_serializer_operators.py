@@ -337,3 +337,24 @@ def test_the_ranges_of_a_file_can_be_seen_and_put_away(clean_blender: Any, crate
         bpy.ops.export_scene.mesh_serializer(filepath=str(out / "red.data"))
         assert made.unpack((out / "red.data").read_bytes()).bounds[1, 1] == pytest.approx(top)
     assert kept_of(crates[0]) is not None, "put away, not lost"
+
+
+@pytest.mark.parametrize("way", ["operator", "command"])
+def test_tangents_that_no_file_holds_are_not_computed(
+    clean_blender: Any, tmp_path: Path, monkeypatch: Any, way: str
+) -> None:
+    from meshferry.blender_data.exporting.reading import mesh_reading
+    from meshferry.cli.main import main
+
+    bpy = clean_blender
+    bpy.ops.mesh.primitive_monkey_add(calc_uvs=True)
+    calls = []
+    monkeypatch.setattr(mesh_reading, "_tangents", lambda *_args: calls.append(1))
+    target = tmp_path / "monkey.data"
+    if way == "operator":
+        bpy.ops.export_scene.mesh_serializer(filepath=str(target))
+    else:
+        bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "monkey.blend"))
+        assert main(["convert", str(tmp_path / "monkey.blend"), str(target)]) == 0
+    assert _triangles(target)
+    assert not calls

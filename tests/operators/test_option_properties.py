@@ -170,7 +170,7 @@ def _drawn(operator, **values):
 
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_all_options_are_drawn_once_in_sections_of_the_format(clean_blender, operator):
-    layout = _drawn(operator, use_embedded_animation=True)
+    layout = _drawn(operator, use_embedded_animation=True, animation_version="AN13")
     assert not layout.props
     assert all(name.startswith("PREFIX_") for name in layout.sections)
     drawn = [name for section in layout.sections.values() for name in section.props]

@@ -25,7 +25,7 @@ def _entries(bpy):
     """Return the operators that the add-on's functions draw in Blender's menus."""
     layout = MagicMock()
     collection, active = bpy.context.scene.collection, bpy.context.object
-    context = SimpleNamespace(selected_ids=[], id=None, collection=collection, object=active)
+    context = SimpleNamespace(selected_ids=[], id=None, collection=collection, object=active, scene=bpy.context.scene)
     menus = ("TOPBAR_MT_file_import", "TOPBAR_MT_file_export", "OUTLINER_MT_collection")
     for menu in (*menus, "VIEW3D_MT_armature_add", "VIEW3D_MT_object"):
         for draw in getattr(bpy.types, menu).draw._draw_funcs:
@@ -69,6 +69,16 @@ def test_a_format_that_is_not_in_use_is_hidden_but_works(settings, clean_blender
     assert _panels(bpy) == {family.upper()}, "an import keeps its panels"
     assert _shown(bpy, "MESHFERRY_PT_file")
     assert hasattr(bpy.types, "IO_FH_meshferry")
+
+
+def test_objects_that_were_exported_to_a_hidden_format_keep_its_panels(settings, clean_blender, tmp_path):
+    bpy = clean_blender
+    bpy.ops.mesh.primitive_cube_add()
+    settings.use_unigine = False
+    assert "UNIGINE" not in _panels(bpy)
+    bpy.ops.export_scene.unigine_mesh(filepath=str(tmp_path / "a.mesh"))
+    assert "UNIGINE" in _panels(bpy)
+    assert not any("unigine" in entry for entry in _entries(bpy)), "menu entries are hidden all the same"
 
 
 def test_without_preferences_every_format_is_in_use(clean_blender):

@@ -1,6 +1,8 @@
 """Registering and unregistering leaves Blender as it was."""
 
 import fnmatch
+from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -41,7 +43,8 @@ def test_twice_leaves_nothing(clean_blender, registered_addon):
     assert {"IMPORT_SCENE_OT_unigine", "EXPORT_SCENE_OT_unigine_mesh", "IO_FH_unigine"} <= registered["types"]
     assert {"IMPORT_SCENE_OT_second_life", "EXPORT_SCENE_OT_second_life_upload"} <= registered["types"]
     assert {"IMPORT_SCENE_OT_mesh_serializer", "EXPORT_SCENE_OT_mesh_serializer"} <= registered["types"]
-    assert list(registered["entries"].values()) == [5, 5, 4, 1, 2]
+    # One of those for imports draws nothing: it looks for add-ons that offer formats.
+    assert list(registered["entries"].values()) == [6, 5, 4, 1, 2]
     try:
         for _ in range(2):
             registered_addon.unregister()
@@ -60,7 +63,7 @@ def test_twice_leaves_nothing(clean_blender, registered_addon):
     ("name", "extensions"),
     [
         ("IO_FH_timbermesh", ".timbermesh;.meshy"),
-        ("IO_FH_unigine", ".mesh"),
+        ("IO_FH_unigine", ".mesh;.mesh_skinned"),
         ("IO_FH_unigine_scene", ".node"),
         ("IO_FH_second_life", ".llmesh"),
         ("IO_FH_second_life_bundle", ".slm"),
@@ -98,7 +101,7 @@ def test_one_file_handler_imports_all_extensions(clean_blender):
         ("import_scene.unigine", "Import UNIGINE"),
         ("export_scene.unigine_mesh", "Export UNIGINE"),
         ("export_scene.unigine_anim", "Export .anim"),
-        ("import_scene.second_life", "Import SL Asset"),
+        ("import_scene.second_life", "Import Second Life"),
         ("export_scene.second_life_upload", "Export SL Upload"),
         ("export_scene.second_life_mesh", "Export SL Mesh"),
         ("export_scene.second_life_bundle", "Export SL Bundle"),
@@ -124,7 +127,44 @@ def test_labels_fit_the_button_of_the_file_dialog(clean_blender):
     ]
     labels = [kind.name for kind in found if "filter_glob" in kind.properties]
     assert len(labels) >= 10
-    assert not [label for label in labels if len(label) > 17]
+    assert not [label for label in labels if sum(0.5 if letter in " .fijlt" else 1 for letter in label) > 16]
+
+
+def test_menus_name_every_kind_of_file(clean_blender):
+    from meshferry.operators.format_operators import FAMILY_OPERATORS
+
+    assert [built.importer.entry_text for built in FAMILY_OPERATORS.values()] == [
+        "Timbermesh (.timbermesh, .blueprint.json)",
+        "UNIGINE (.mesh, .anim, .skeleton, .node, .world)",
+        "Second Life (.llmesh, .slm, .dae, .anim, .bvh, .xml, .oar, .iar)",
+        "Unity MeshSerializer2 (.data)",
+    ]
+
+
+def test_a_family_with_many_exports_has_a_submenu(clean_blender):
+    from meshferry.operators.format_operators import FAMILY_OPERATORS
+
+    drawn = {}
+    for name, built in FAMILY_OPERATORS.items():
+        (entry,) = [entry for entry in built.entries if entry.menu == "TOPBAR_MT_file_export"]
+        layout = MagicMock()
+        entry.draw(SimpleNamespace(layout=layout), clean_blender.context)
+        drawn[name] = [call.args[0] for call in (*layout.operator.call_args_list, *layout.menu.call_args_list)]
+    assert {name: len(found) for name, found in drawn.items()} == {
+        "timbermesh": 2,
+        "unigine": 3,
+        "second_life": 1,
+        "mesh_serializer": 1,
+    }
+    layout = MagicMock()
+    clean_blender.types.SECOND_LIFE_MT_export.draw(SimpleNamespace(layout=layout), clean_blender.context)
+    assert drawn["second_life"] == ["SECOND_LIFE_MT_export"] and layout.operator.call_count == 6
+
+
+def test_a_blueprint_is_exported_only_where_there_is_one(clean_blender):
+    assert not clean_blender.ops.export_scene.timbermesh_blueprint.poll()
+    with pytest.raises(RuntimeError, match="Choose an object of an imported blueprint"):
+        clean_blender.ops.export_scene.timbermesh_blueprint(filepath="a.blueprint.json")
 
 
 @pytest.mark.parametrize("group", ["Object", "Collection", "Action", "Material", "Mesh", "Bone"])
@@ -141,5 +181,24 @@ def test_the_file_browser_lists_blueprints(clean_blender, name):
     """Blender compares 15 characters of each pattern: ``*.blueprint.json`` would match nothing."""
     module, _, operator = name.partition(".")
     kind = getattr(getattr(clean_blender.ops, module), operator).get_rna_type()
-    patterns = [pattern[:15] for pattern in kind.properties["filter_glob"].default.split(";")]
-    assert any(fnmatch.fnmatch("House.Folktails.blueprint.json", pattern) for pattern in patterns)
+    assert _is_listed("House.Folktails.blueprint.json", kind.properties["filter_glob"].default)
+
+
+def _is_listed(name, patterns):
+    return any(fnmatch.fnmatch(name, pattern[:15]) for pattern in patterns.split(";"))
+
+
+@pytest.mark.parametrize("name", ["a.node", "A.WORLD", "a.mesh.world", ""])
+def test_the_file_browser_lists_the_file_that_is_replaced(clean_blender, name):
+    """The changes of an imported .world go into it, although new files are .node files."""
+    from meshferry.operators.files.export_dialog import ExportDialog
+    from meshferry.operators.format_operators import EXPORTERS
+
+    cls = EXPORTERS["unigine_scene"]
+    operator = SimpleNamespace(filepath=f"/x/{name}" if name else "", usual_names=cls.usual_names)
+    operator.filter_glob, operator.given = cls.usual_names, list
+    operator.properties = SimpleNamespace(is_property_set=lambda _name: True)
+    manager = SimpleNamespace(fileselect_add=lambda _operator: None)
+    ExportDialog.invoke(operator, SimpleNamespace(window_manager=manager), None)
+    assert not name or _is_listed(name, operator.filter_glob)
+    assert operator.filter_glob.startswith("*.node") and operator.filter_glob.count(";") == ("world" in name.lower())

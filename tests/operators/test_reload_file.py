@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
@@ -58,7 +59,7 @@ def question(bpy: Any) -> str:
     """Return the text of the confirmation dialog."""
     from meshferry.operators.files.reload_file import find_source, replaced_edits
 
-    return "\n".join(replaced_edits(find_source(bpy.context).objects()))
+    return "\n".join(replaced_edits(find_source(bpy.context).objects()).values())
 
 
 def heights(obj: Any) -> tuple[float, float]:
@@ -536,7 +537,7 @@ def test_stored_paths_to_other_machines_are_opened_after_the_question(clean_blen
     imported(bpy, folder if stored == "path" else tmp_path)
     imported(bpy, folder if stored == "action" else tmp_path, "lamp_nod.anim")
     kept = bpy.data.collections["lamp"].meshferry
-    kept.import_options = f'{{"material_library": "{folder}/library.blend"}}' if stored == "option" else "{"
+    kept.import_options = json.dumps({"material_library": f"{folder}/library.blend"}) if stored == "option" else "{"
     bpy.data.libraries.write(str(folder / "library.blend"), set())
     file_records.session_files().clear()  # as after loading a .blend file
     before = len(touched())
@@ -545,7 +546,7 @@ def test_stored_paths_to_other_machines_are_opened_after_the_question(clean_blen
     with pytest.raises(RuntimeError, match="need your consent in a window: '"):
         bpy.ops.import_scene.meshferry_reload()
     assert len(touched()) == before
-    file_records.session_files()[unasked[0]] = file_records.SessionFile()  # as after the user agreed
+    file_records.session_files()[str(Path(unasked[0]))] = file_records.SessionFile()  # as after the user agreed
     reload(bpy)
 
 

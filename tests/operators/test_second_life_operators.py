@@ -308,6 +308,9 @@ def test_the_avatar_is_added_at_the_cursor(clean_blender, options, bones):
     assert tuple(avatar.location) == (1, 2, 3)
     assert avatar.select_get()
     assert avatar.data.bones["mPelvis"].head_local.z == pytest.approx(1.067, abs=1e-6)
+    hidden = {group.name for group in avatar.data.collections if not group.is_visible}
+    volumes = set() if options.get("use_collision_volumes") is False else {"Collision Volumes"}
+    assert hidden == {"Wing", "Tail", "Limb"} | volumes
 
 
 # -- rigs ---------------------------------------------------------------------------------------------------------

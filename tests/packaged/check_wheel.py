@@ -1,4 +1,4 @@
-"""See that a wheel built by pip holds every module of the package and nothing else.
+"""See that the wheel holds every module of the package and nothing else.
 
     python check_wheel.py meshferry-….whl
 
@@ -12,12 +12,13 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("blender_data", "cli", "io_formats", "operators")
+FOLDERS = ("blender_data", "cli", "io_formats", "library", "operators")
 
 
 def main() -> None:
     """Compare the wheel with the checkout."""
-    wanted = {"meshferry/" + path.name for path in ROOT.glob("*.py")} | {"meshferry/blender_manifest.toml"}
+    wanted = {f"meshferry/{path.name}" for path in ROOT.glob("*.py")}
+    wanted |= {f"meshferry/{name}" for name in ("__init__.pyi", "blender_manifest.toml", "py.typed")}
     wanted.remove("meshferry/setup.py")
     for folder in FOLDERS:
         for path in (ROOT / folder).rglob("*"):

@@ -24,6 +24,7 @@ import animation_steps
 import mesh_serializer_steps
 import save_steps
 import second_life_steps
+import target_steps
 import timbermesh_steps
 import unigine_steps
 import view_steps
@@ -61,6 +62,7 @@ def steps() -> Steps:
         yield from unigine_steps.dialogs()
         yield from unigine_steps.rig()
         yield from unigine_steps.level()
+        yield from target_steps.targets()
         yield from second_life_steps.menus()
         yield from second_life_steps.avatar()
         yield from second_life_steps.garment()

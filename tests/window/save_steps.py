@@ -80,7 +80,7 @@ def exports_on_save() -> Steps:
     yield 2 * DRAW
     settings().use_export_on_save = True
     yield from asked()
-    yield from ten_saves()
+    yield from repeated_saves()
     yield from other_saves()
     yield from busy()
     yield from failing()
@@ -109,9 +109,9 @@ def asked() -> Steps:
     yield from picture("on-save-sidebar")
 
 
-def ten_saves() -> Steps:
+def repeated_saves() -> Steps:
     """Only saves after edits write the file, and no save changes the .blend file."""
-    for number in range(10):
+    for number in range(7):
         if number % 3 == 1:
             edit()
         yield from saved(WRITTEN if number % 3 == 1 else UNCHANGED, f"save {number}")

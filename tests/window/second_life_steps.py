@@ -30,9 +30,10 @@ def menus() -> Steps:
     """File > Import and File > Export list the entries, Add > Armature the avatar."""
     check("import_scene.second_life" in menu_entries(bpy.types.TOPBAR_MT_file_import), "File > Import lists it")
     entries = menu_entries(bpy.types.TOPBAR_MT_file_export)
-    check(set(EXPORTS) <= set(entries), f"File > Export lists {', '.join(EXPORTS)}")
+    check({"SECOND_LIFE_MT_export", *EXPORTS} <= set(entries), f"File > Export > Second Life: {', '.join(EXPORTS)}")
     yield from open_menu("VIEW3D_MT_armature_add", "second-life-menu-add", ("object.second_life_avatar_add",))
     yield from open_menu("SECOND_LIFE_MT_object", "second-life-menu-object", ())
+    yield from open_menu("SECOND_LIFE_MT_export", "second-life-menu-export", ())
 
 
 def avatar() -> Steps:
@@ -43,6 +44,8 @@ def avatar() -> Steps:
     _look_from("FRONT")
     yield from picture("second-life-avatar")
     check(len(bpy.context.object.data.bones) == 159, "the avatar has its bones and collision volumes")
+    hidden = sorted(group.name for group in bpy.context.object.data.collections if not group.is_visible)
+    check(hidden == ["Collision Volumes", "Limb", "Tail", "Wing"], f"hidden at first: {hidden}")
     yield from bound_shirt(set(bpy.data.objects.keys()))
     yield from undo(before, "the avatar")
 

@@ -54,6 +54,10 @@ def drops() -> Steps:
     yield from drop(FOLDER / "one", "drop-one")
     objects_of_one = len(set(bpy.data.objects.keys()) - before)
     check(objects_of_one > 0, f"one dropped file gave {objects_of_one} objects")
+    properties = next(area for area in window().screen.areas if area.type == "PROPERTIES").spaces.active
+    shown, properties.context = properties.context, "MATERIAL"
+    yield from picture("material-icons")
+    properties.context = shown
     yield from undo(before, "the objects of one file")
     check(set(bpy.data.meshes.keys()) == meshes, "after undo no mesh is left behind")
     yield from picture("drop-one-undone")

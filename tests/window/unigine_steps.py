@@ -40,6 +40,7 @@ def rig() -> Steps:
         bpy.ops.export_scene.unigine_mesh_check()
     checked = bpy.context.window_manager.meshferry_check
     check(checked.subject == mesh.name and not any(found.is_error for found in checked.findings), "the check passes")
+    yield 2 * DRAW  # panels move into place
     yield from picture("unigine-sidebar")
 
     out = FOLDER / "out"

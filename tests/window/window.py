@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -89,6 +89,10 @@ def menu_entries(menu: Any) -> dict[str, str]:
     """Return what a menu's appended functions draw: operator name and text."""
     entries: dict[str, str] = {}
 
+    def draw_menu(name: str, layout: Any) -> None:
+        entries[name] = ""
+        getattr(bpy.types, name).draw(SimpleNamespace(layout=layout), bpy.context)
+
     def operator(name: str, text: str = "", **_: object) -> SimpleNamespace:
         entries[name] = text
         return SimpleNamespace()
@@ -97,6 +101,7 @@ def menu_entries(menu: Any) -> dict[str, str]:
         if draw.__module__.startswith("meshferry"):
             layout = SimpleNamespace(operator=operator, separator=lambda **_: None)
             layout.row = lambda layout=layout, **_: layout
+            layout.menu = lambda name, layout=layout, **_: draw_menu(name, layout)
             draw(SimpleNamespace(layout=layout), bpy.context)
     return entries
 
@@ -129,18 +134,26 @@ def search_menus(text: str, picture_name: str) -> Steps:
     yield DRAW
 
 
-def file_dialog(open_it: Callable[[], Any], picture_name: str) -> Steps:
-    """Open a file dialog with its options, have a picture taken and cancel it."""
+def file_dialog(open_it: Callable[[], Any], picture_name: str, lists: str = "") -> Generator[float, None, str]:
+    """Open a file dialog with its options, have a picture taken and cancel it; return the proposed name.
+
+    ``lists`` is a pattern of files that the dialog must list.
+    """
     with in_view3d():
         open_it()
     yield 2 * DRAW
     browsers = [(w, a) for w in bpy.context.window_manager.windows for a in w.screen.areas if a.type == "FILE_BROWSER"]
     check(len(browsers) == 1, f"the dialog for {picture_name} is open")
     yield from picture(picture_name)
+    name = ""
     for browser_window, browser in browsers:
+        parameters = browser.spaces.active.params
+        name = parameters.filename
+        check(not lists or lists in parameters.filter_glob.split(";"), f"the dialog lists {parameters.filter_glob}")
         with bpy.context.temp_override(window=browser_window, area=browser):
             bpy.ops.file.cancel()
     yield DRAW
+    return name
 
 
 def drop(folder: Path, name: str, *chosen: str) -> Steps:

@@ -27,8 +27,10 @@ from ..reading.material_reading import (
     emission_of,
     images_of,
     occlusion_inputs,
+    report_lost_images,
     report_still,
     shader_of,
+    shown_images,
     slot_of_faces,
     upstream,
 )
@@ -314,6 +316,7 @@ def _report_left_out(name: str, material: bpy.types.Material, gltf: GltfMaterial
         if not any(image.size) and image.source not in {"TILED", "SEQUENCE"}:
             text = "the image '{}' of its PBR material is missing or cannot be read"
             about.loss("unreadable-image", text, Named("image", image.name))
+    report_lost_images({image.name for image in shown_images(material) - images.keys()}, report)
     lost = [label for extension, label in EXTENSIONS.items() if extension in gltf.extensions]
     normal = gltf.textures.get(TextureUse.NORMAL)
     if normal is not None and normal.values.get("scale", 1.0) != 1.0:

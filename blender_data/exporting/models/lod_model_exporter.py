@@ -222,7 +222,7 @@ class LodModelExport(SceneExport):
         for level, obj in sorted(objects.levels.items()):
             coarser = self._read_beside(obj, finest, read, into, armature)
             if coarser is not None:
-                model.add_level(level, coarser)
+                model.add_level(level, coarser[0], to_object=coarser[1])
         self._read_shapes(model, objects, read, into, armature)
         return model
 
@@ -236,16 +236,18 @@ class LodModelExport(SceneExport):
     ) -> None:
         """Read the physics shape and the hulls of a model; nothing deforms them."""
         if objects.physics is not None:
-            mesh = self._read_beside(objects.physics, objects.finest, finest, into, armature, is_shape=True)
-            if mesh is not None:
-                mesh = replace(mesh, joint_indices=None, joint_weights=None)
-                model.physics = model.shape(names.name_in_file(objects.physics), mesh, Role.PHYSICS)
+            found = self._read_beside(objects.physics, objects.finest, finest, into, armature, is_shape=True)
+            if found is not None:
+                mesh = replace(found[0], joint_indices=None, joint_weights=None)
+                name = names.name_in_file(objects.physics)
+                model.physics = model.shape(name, mesh, Role.PHYSICS, to_object=found[1])
         for obj in (*objects.hulls, *((objects.base_hull,) if objects.base_hull else ())):
             part = _Part(self.objects.hull_of(obj), self.spaces.place(obj, armature if finest.is_bound else None))
             node_plan.require_size(obj, part.place)
-            mesh = _placed(part, into, _location_beside(part, finest))
-            is_base = obj == objects.base_hull
-            made = model.shape(names.name_in_file(obj), mesh, Role.HULL, is_base_hull=is_base)
+            place = _location_beside(part, finest)
+            is_base, to_object = obj == objects.base_hull, _to_object(into, place)
+            fields = {"is_base_hull": is_base, "to_object": to_object}
+            made = model.shape(names.name_in_file(obj), _placed(part, into, place), Role.HULL, **fields)
             if is_base:
                 model.base_hull = made
             else:
@@ -260,8 +262,8 @@ class LodModelExport(SceneExport):
         armature: bpy.types.Object | None,
         *,
         is_shape: bool = False,
-    ) -> Mesh | None:
-        """Read a coarser level or a physics shape in the space of the nodes of its model.
+    ) -> tuple[Mesh, Matrix4] | None:
+        """Read a coarser level or a physics shape in the space of the nodes of its model; return it and ``to_object``.
 
         ``owner`` is the finest object of the model, ``finest`` its part, and ``into`` the matrix to the space of the
         nodes.
@@ -276,7 +278,8 @@ class LodModelExport(SceneExport):
         if is_static and self.spaces.is_of_duplicate(obj, owner, part.place, finest.place):
             part.place = finest.place
         place = _location_beside(part, finest, keeps_place=part.is_bound and own is not None)
-        return with_slots_of(_placed(part, into, place), finest.mesh, is_shape=is_shape)
+        mesh = with_slots_of(_placed(part, into, place), finest.mesh, is_shape=is_shape)
+        return mesh, _to_object(into, place)
 
     def _read_part(
         self, obj: bpy.types.Object, armature: bpy.types.Object | None, bones: bpy.types.Object | None = None
@@ -385,6 +388,11 @@ def _name_apart(models: list[ModelNodes]) -> None:
         model.finest.name = name
         for level, node in model.levels.items():
             node.name = lod_names.of_level(name, level)
+
+
+def _to_object(into: Matrix4, place: Matrix4) -> Matrix4:
+    """Return the matrix from the space of the nodes of a model to that of an object at a place."""
+    return joint_poses.inverse(exact_product(into, place))
 
 
 def _placed(part: _Part, into: Matrix4, place: Matrix4 | None = None) -> Mesh:

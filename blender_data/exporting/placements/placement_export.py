@@ -22,11 +22,15 @@ from ....io_formats.core.placement import (
 )
 from ....io_formats.core.scene import Scene
 from ... import names, scene_state
+from ...animation import pose_curves
 from ...armature_modifiers import MESHABLE
 from ...export_options import ExportRequest
+from ...rigging.armature_reading import SkeletonSpace
 from ...steps import Step, Steps, scaled
 from .. import node_plan
 from ..baking.material_bakes import Bakery, BakeTask, is_mended, planned
+from ..joint_sampling import JointSampler
+from ..left_out import Movement, Movements
 from ..model_exporter import SceneExport
 from ..object_selection import is_hidden_node, is_of_body, parents_first, select
 from ..reading.image_maps import ImageReader, SurfaceLayers
@@ -143,9 +147,38 @@ class PlacementExport(SceneExport):
                 builder.hide()
             if self.bakes:
                 yield from scaled(self._bake(models), 0.5, 1.0)
+        if self.capabilities.joint_clips and self.options.clips != "NONE":
+            yield from self._read_clips(models)
         parts = [PlacementPart(part.name, part.nodes) for part in self.parts]
         self.scene.placement = Placement(parts, models.models())
         self._read_materials(models)
+
+    def _read_clips(self, models: PlacedModels) -> Steps[None]:
+        """Sample every action of the armatures, with all bones, and name the active one at the nodes that it moves."""
+        options = replace(self.options, clips="ACTIONS", animated_bones="ALL", clip_names="", frame_rate=0.0)
+        sampler = JointSampler(self.context, options, self.capabilities, self.report, self.file_clips)
+        skeletons = [(read, SkeletonSpace(np.identity(4))) for read in models.skeletons.values()]
+        clips = yield from sampler.clips(skeletons)
+        self.report_ranges(sampler.sources)
+        active: dict[bpy.types.Object, str] = {}
+        for clip, (rig, source) in zip(clips, sampler.owners, strict=True):
+            tracks = [replace(track, skeleton=0) for track in clip.transforms]
+            models.clips.setdefault(rig, []).append(replace(clip, transforms=tracks))
+            action = rig.animation_data.action
+            if action is not None and action == pose_curves.action_of(rig, source)[0]:
+                active[rig] = clip.name
+        movements = Movements()
+        rigs = dict.fromkeys([*models.skeletons, *(obj for obj in self.chosen if obj.type == "ARMATURE")])
+        still = [rig for rig in rigs if rig not in models.clips]
+        lost = sorted(rig.name for rig in still if Movement.BONES in movements.of(rig))
+        if lost:
+            text = "its animation is not in the file; export it with File > Export to an animation file"
+            self.report.loss("armature-animation-left-out", text, item=listed(lost))
+        for part in self.parts:
+            for obj, number in part.node_of.items():
+                use, rig = part.nodes[number].content, models.rig_of(obj)
+                if rig in active and isinstance(use, ModelUse):
+                    part.nodes[number].content = replace(use, animation=active[rig])
 
     def _instances(
         self, models: PlacedModels, objects: Sequence[bpy.types.Object], meshes: RestMeshes

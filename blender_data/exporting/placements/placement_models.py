@@ -10,7 +10,7 @@ import bpy
 import numpy as np
 
 from ....io_formats.core.placement import Matrix, ModelUse, PlacedModel, SlotUse
-from ....io_formats.core.scene import Mesh, Node, Scene, Surface
+from ....io_formats.core.scene import Clip, Mesh, Node, Scene, Surface
 from ....io_formats.passes.join_meshes import EqualMeshes
 from ... import file_records, names
 from ...armature_modifiers import MESHABLE, armature_of
@@ -87,7 +87,9 @@ class PlacedModels:
         self._equal: dict[_Key, tuple[EqualMeshes, dict[int, int]]] = {}
         """For each mesh data block: its different evaluated meshes, without materials, and the index of the model for
         each mesh's ``id``."""
-        self._skeletons: dict[bpy.types.Object, ReadSkeleton] = {}
+        self.skeletons: dict[bpy.types.Object, ReadSkeleton] = {}
+        self.clips: dict[bpy.types.Object, list[Clip]] = {}
+        """The clips of each armature, which are read after the meshes."""
         self.owners: set[bpy.types.Object] = set()
         """Objects that show instances; for them, the lack of a mesh is not reported."""
         meshes.reader.name_of_material = self.materials.name
@@ -143,10 +145,10 @@ class PlacedModels:
         return np.identity(4) if np.allclose(matrix, np.identity(4), rtol=0, atol=_ALIGNED) else matrix
 
     def _skeleton(self, rig: bpy.types.Object) -> ReadSkeleton:
-        if rig not in self._skeletons:
+        if rig not in self.skeletons:
             deform_only = self.options.use_deform_bones_only
-            self._skeletons[rig] = read_skeleton(rig, deform_only=deform_only, report=self.meshes.report)
-        return self._skeletons[rig]
+            self.skeletons[rig] = read_skeleton(rig, deform_only=deform_only, report=self.meshes.report)
+        return self.skeletons[rig]
 
     def _add(self, key: _Key, mesh: Mesh, skeleton: ReadSkeleton | None) -> int:
         """Return the index of the model for a mesh.
@@ -222,6 +224,9 @@ class PlacedModels:
         if model.skeleton is not None:
             scene.skeletons = [model.skeleton.skeleton]
             scene.nodes[0].skeleton = 0
+            rigs = dict.fromkeys(rig for obj in model.sources if (rig := self.rig_of(obj)) is not None)
+            clips = [clip for rig in rigs for clip in self.clips.get(rig, ())]
+            scene.clips = list({clip.name: clip for clip in clips}.values())
         read: Callable[[], Scene] = lambda: scene  # noqa: E731
         return PlacedModel(name, read)
 

@@ -26,8 +26,9 @@ from ....io_formats.core.placement import (
 )
 from ... import import_marks
 from ... import names as blender_data_names
-from ...import_marks import objects_of
+from ...import_marks import objects_in, objects_of
 from ...mesh_data.checksums import edits_of, has_other_mesh, is_changed
+from ...property_groups.ledger import Ledger
 from .object_transforms import applied_transforms, is_driven, local_matrix, read_channels
 
 _NUMBER = re.compile(r"\.\d{3,}$")
@@ -122,6 +123,9 @@ class PlacedObjects:
         Receives messages about changes that are not written.
     placement:
         The files and models that nodes refer to.
+    ledger:
+        What earlier exports wrote. Objects of nodes that exports removed are not reported if the node above was
+        removed, too: for example, colliders that remain of a child that the user deleted.
 
     Raises
     ------
@@ -130,16 +134,25 @@ class PlacedObjects:
     """
 
     def __init__(
-        self, collection: bpy.types.Collection, part: PlacementPart, report: Report, placement: Placement
+        self,
+        collection: bpy.types.Collection,
+        part: PlacementPart,
+        report: Report,
+        placement: Placement,
+        ledger: Ledger | None = None,
     ) -> None:
         self.collection = collection
         self.part = part
         self.report = report
         self.files = [other.file for other in placement.parts]
         self.nodes = {node.key: node for node in part.nodes if node.key}
-        there = {obj for scene in bpy.data.scenes for obj in scene.collection.all_objects}
+        there = {obj for scene in bpy.data.scenes for obj in objects_in(scene.collection)}
         own = self._own_objects(there)
-        self.own = [obj for obj in own if not obj.meshferry.is_model_part]
+        self._ledger = ledger or Ledger()
+        removed = self._ledger.removed.keys() - self.nodes.keys()
+        lost = [obj for obj in own if obj.meshferry.node_key in removed]
+        self._gone = {obj for obj in lost if obj.meshferry.given_parent_key not in self.nodes}
+        self.own = [obj for obj in own if not (obj.meshferry.is_model_part or obj in self._gone)]
         self.edits = {obj.data: edits_of(obj) or [] for obj in self._first_of_meshes()}
         self._applied = applied_transforms(self.own, self.edits, self.nodes, placement)
         self.edits.update({mesh: [] for mesh in self._applied})
@@ -176,30 +189,39 @@ class PlacedObjects:
         own = [obj for obj in objects_of(self.collection) if obj in there]
         if self.collection.meshferry.from_file:
             return own
-        inside = set(self.collection.all_objects)
+        inside = objects_in(self.collection)
         keys = {obj.meshferry.node_key for obj in own if obj in inside}
         return [obj for obj in own if obj in inside or obj.meshferry.node_key not in keys]
 
-    def agree(self, keys: Mapping[str, str], removed: Container[str] = ()) -> None:
-        """Store on objects that the file has their current state; ``keys`` has keys of added nodes as in ``Patched``.
+    def agree(self, keys: Mapping[str, str], removed: Container[str] = ()) -> set[bpy.types.Object]:
+        """Store on objects that the file has their current state; return the objects.
 
-        Objects whose node was removed lose their key: for example, colliders that remain of a child that the user
+        Objects whose node was removed stay as they are: for example, colliders that remain of a child that the user
         deleted.
+
+        Parameters
+        ----------
+        keys:
+            Keys of added nodes as in ``Patched``.
+        removed:
+            Keys of nodes that the file no longer has.
         """
         self.update(self.placed, keys)
         added = {*keys.values()}
+        stored = set(self.own)
         for obj, placed in zip(self.objects, self.placed, strict=True):
             if placed.key in removed:
-                obj.meshferry.node_key, obj.meshferry.is_model_part = "", True
+                stored.discard(obj)
                 continue
             for one in (obj, *(below for below in obj.children_recursive if below.meshferry.is_model_part)):
                 one.meshferry.import_id = self.collection.meshferry.import_id
+                stored.add(one)
             import_marks.mark_node(obj, placed.key, placed.name)
             obj.meshferry.node_slots = self._slots_of.get(obj, obj.meshferry.node_slots)
             if placed.key in added:
                 import_marks.mark_model(obj)
+            import_marks.mark_place(obj)
             obj.meshferry.given_parent_key = placed.given_parent
-            obj.meshferry.given_transform = import_marks.transform_of(obj)
             obj.meshferry.given_hidden = obj.hide_viewport
             if placed.properties:
                 given = json.loads(obj.meshferry.given_properties or "{}")
@@ -207,6 +229,17 @@ class PlacedObjects:
         for obj in self.own:
             if obj.type == "MESH":
                 obj.meshferry.given_materials = "\n".join(import_marks.material_identities(obj))
+        return stored
+
+    def of_nodes(self, keys: Container[str]) -> dict[bpy.types.Object, bool]:
+        """Return the objects of nodes, each with whether the file's place contains a transform applied to a mesh."""
+        objects = zip(self.objects, self.placed, strict=True)
+        found = {
+            obj: self.objects[placed.parent] if placed.parent >= 0 else obj
+            for obj, placed in objects
+            if placed.key in keys
+        }
+        return {obj: not self._applied.keys().isdisjoint((obj.data, above.data)) for obj, above in found.items()}
 
     @staticmethod
     def update(placed: Sequence[PlacedObject], keys: Mapping[str, str]) -> None:
@@ -285,8 +318,8 @@ class PlacedObjects:
         for obj in self.objects:
             if (what := _content_of(obj)) is not None and not self._shows_other(obj):
                 shown.setdefault(what, obj)
-        near = {*self.collection.all_objects, *self._left_out}
-        new = [obj for obj in there if obj not in own and (obj in near or obj.parent in own)]
+        near = objects_in(self.collection) | self._left_out
+        new = [obj for obj in there - own - self._gone if obj in near or obj.parent in own]
         new = [obj for obj in new if obj not in self._left_out or obj.type != "MESH"]
         new = [obj for obj in new if not obj.meshferry.is_model_part]
         new.sort(key=lambda obj: obj.name)
@@ -332,6 +365,7 @@ class PlacedObjects:
             shear=np.array(kept.shear).reshape(4, 4) if key and kept.is_property_set("shear") else None,
             is_place_kept=is_driven(obj),
             is_hidden=None if kept.has_hidden_surfaces else obj.hide_viewport,
+            is_known=bool(key) and self._ledger.marks.get(obj.session_uid, {}).get("node_key") == key,
             is_likely_copy=bool(_NUMBER.search(obj.name)) and blender_data_names.name_in_file(obj) != name,
             materials=self._slots.get(obj, ()),
         )

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import bpy
 
+from ....io_formats import registry
 from ....io_formats.api import load, scene_of
 from ....io_formats.core.errors import ExportError
 from ....io_formats.core.format import Format, OutputFile
@@ -21,6 +22,7 @@ from ....io_formats.passes.placement_changes import node_edits
 from ....io_formats.projects import Projects
 from ... import file_records, import_marks
 from ...file_records import FileRecord, digest_of_content, written_digest
+from ...property_groups.ledger import Ledger, ledger_of
 from ...steps import Steps, without_bpy
 from .placement_objects import PlacedObjects
 
@@ -42,6 +44,10 @@ class PlannedPatch:
     """Keys of the nodes that the changed file no longer has."""
     refusal_of: Callable[[Path], Text | None]
     """Function that returns the reason why a file must not be written, or None."""
+    ledger: Ledger
+    """The ledger of the file before the changes."""
+    removed: dict[str, str]
+    """Texts of the nodes that exports removed, as in the ledger, after the changes."""
 
     def lines(self) -> list[Text]:
         """Return a text for each kind of change."""
@@ -78,7 +84,7 @@ class PlannedPatch:
         is_copy = path != self.record.path
         if not (self.edits or is_copy):
             return
-        if not use_blend and (self.patched.keys or self.gone):
+        if not use_blend and (self.patched.keys or self.gone or any(edit.content for edit in self.edits)):
             raise ExportError(
                 "Objects were added or removed: choose Re-export, which also stores this in the .blend file"
             )
@@ -88,13 +94,14 @@ class PlannedPatch:
         if not is_copy and file_records.digest_of(path) != digest_of_content(self.data):
             raise ExportError("The file was changed meanwhile; nothing was written")
         file_records.write_files(path, [OutputFile(path.name, self.patched.data)])
-        session = file_records.session_files()[str(path)]
-        digest = session.written[collection.meshferry.import_id] = session.digest
+        digest = file_records.session_files()[str(path)].digest
         if not use_blend:
+            replace(self.ledger, digest=digest).keep_for(collection)
             return
         file_records.write([collection], replace(self.record, path=path, digest=digest), is_confirmed=True)
-        self.objects.agree(self.patched.keys, self.gone)
+        stored = self.objects.agree(self.patched.keys, self.gone)
         collection.meshferry.unshown_nodes = json.dumps(sorted(self.unshown))
+        Ledger(digest, digest, dict(self.ledger.marks), self.removed).keep_for(collection, stored)
 
 
 def plan_patch(collection: bpy.types.Collection, projects: Projects) -> Steps[PlannedPatch]:
@@ -110,42 +117,96 @@ def plan_patch(collection: bpy.types.Collection, projects: Projects) -> Steps[Pl
         raise ExportError("The collection '{}' was not imported from a file", collection.name)
     loaded = yield from without_bpy("Reading", load, record.path)
     refuse_other_content(collection, record, loaded.data)
+    report = Report()
+    original, digest = loaded.data, digest_of_content(loaded.data)
+    ledger = ledger_of(collection)
+    if ledger is None or not ledger.applies_to(collection, digest):
+        ledger = Ledger(agreed=record.digest)
     options = import_marks.stored_options(collection)
     scene = yield from without_bpy("Reading", scene_of, loaded, options, projects=projects)
-    report = Report()
+    restored = _restored(collection, _placement_of(scene).parts[0], ledger)
+    if restored:
+        content = (yield from without_bpy("Encoding", _patched, loaded.format, original, restored, Report())).data
+        loaded = replace(loaded, data=content, document=loaded.format.read(content))
+        scene = yield from without_bpy("Reading", scene_of, loaded, options, projects=projects)
     placement = _placement_of(scene)
     part = placement.parts[0]
-    objects = PlacedObjects(collection, part, report, placement)
-    if record.digest != digest_of_content(loaded.data):  # undo can revert the state that an export stored
-        for placed in objects.placed:
+    objects = PlacedObjects(collection, part, report, placement, ledger)
+    back = {edit.key for edit in restored}
+    for placed in objects.placed:
+        if placed.key in back or record.digest != digest:  # an export on save stores nothing on objects
             placed.given_parent = None
     unshown = set(json.loads(collection.meshferry.unshown_nodes or "[]"))
     edits = node_edits(scene, part, objects.placed, report, unshown)
     _report_others(collection, scene, report)
-    patched = yield from without_bpy("Encoding", _patched, loaded.format, loaded.data, edits, report)
+    patched = yield from without_bpy("Encoding", _patched, loaded.format, loaded.data, edits, report, ledger.removed)
     gone: set[str] = set()
+    removed = {key: text for key, text in ledger.removed.items() if key not in objects.nodes}
     if edits:
         again = replace(loaded, document=loaded.format.read(patched.data))
         shown = yield from without_bpy("Comparing", scene_of, again, options, projects=projects)
         now = _placement_of(shown).parts[0]
         gone = {node.key for node in part.nodes} - {node.key for node in now.nodes}
         unshown |= _copied_below(now, {*patched.keys.values()})
-        unshown -= {one.key for one in _refuse_differences(shown, objects, patched, unshown)} | gone
+        unshown -= {one.key for one in _refuse_differences(shown, objects, patched, unshown)}
+        removed |= {key: patched.removed.get(key, "") for key in gone}
+        removed = {key: text for key, text in removed.items() if key not in patched.keys.values()}
     messages = [*report.messages, *patched.messages]
     refusal_of = partial(loaded.format.patch_refusal, options=options)
-    return PlannedPatch(record, loaded.data, patched, edits, messages, objects, unshown, gone, refusal_of)
+    edits = [*restored, *edits]
+    return PlannedPatch(record, original, patched, edits, messages, objects, unshown, gone, refusal_of, ledger, removed)
 
 
-def _patched(target: Format, data: bytes, edits: Sequence[NodeEdit], report: Report) -> Patched:
+def _restored(collection: bpy.types.Collection, part: PlacementPart, ledger: Ledger) -> list[NodeEdit]:
+    """Return the edits that put back nodes that exports removed, and whose objects are there again."""
+    present = {node.key for node in part.nodes}
+    roots = [node.key for node in part.nodes if node.parent < 0]
+    found: dict[str, NodeEdit] = {}
+    for obj in import_marks.objects_of(collection) if ledger.removed else ():
+        key, above = obj.meshferry.node_key, obj.meshferry.given_parent_key
+        if key not in present and ledger.removed.get(key) and any(obj.users_scene):
+            parent = above if above in present else roots[0] if len(roots) == 1 else ""
+            found[key] = NodeEdit(key, obj.name, parent=parent, content=ledger.removed[key])
+    return list(found.values())
+
+
+def unedited_places(collection: bpy.types.Collection, projects: Projects) -> Steps[dict[bpy.types.Object, bool]]:
+    """Return the objects whose places an export would leave in the file as they are.
+
+    Each has the value True if it or its parent has a mesh with an applied transform, which is part of the file's place.
+
+    Raises
+    ------
+    MeshferryError
+        The file cannot be read, or the collection cannot be exported to it.
+    """
+    record = file_records.read(collection)
+    if record is None or not registry.by_name(record.format).is_patched:
+        return {}
+    loaded = yield from without_bpy("Reading", load, record.path)
+    options = import_marks.stored_options(collection)
+    scene = yield from without_bpy("Reading", scene_of, loaded, options, projects=projects)
+    placement = _placement_of(scene)
+    objects = PlacedObjects(collection, placement.parts[0], Report(), placement)
+    for placed in objects.placed:
+        placed.given_parent = None
+    edits = node_edits(scene, placement.parts[0], objects.placed, Report())
+    moved = {edit.key for edit in edits if edit.parent is not None or edit.matrix is not None}
+    return objects.of_nodes({placed.key for placed in objects.placed} - moved)
+
+
+def _patched(
+    target: Format, data: bytes, edits: Sequence[NodeEdit], report: Report, reserved: Collection[str] = ()
+) -> Patched:
     """Return the changed file.
 
     If the format writes all changes or none, the error lists all changes that cannot be written.
     """
     if not target.is_patched_whole:
-        return target.patch(data, edits)
+        return target.patch(data, edits, reserved)
     refused = [message for message in report.messages if message.kind is Kind.LOSS]
     try:
-        patched = target.patch(data, edits)
+        patched = target.patch(data, edits, reserved)
     except ExportError as problem:
         if not problem.findings:
             raise
@@ -201,9 +262,8 @@ def refuse_other_content(collection: bpy.types.Collection, record: FileRecord, d
 
     Another import of the same file may have changed the file since. *Undo* reverts the stored digest, but not the file.
     """
-    session = file_records.session_file(record.path)
-    written = session.written.get(collection.meshferry.import_id, "") if session is not None else ""
-    known = {record.digest, written, written_digest(record.path)}
+    ledger = ledger_of(collection)
+    known = {record.digest, ledger.digest if ledger is not None else "", written_digest(record.path)}
     if digest_of_content(data) not in known:
         raise ExportError(
             "The file was changed since '{}' was imported from it or written to it; choose Reload from File first",

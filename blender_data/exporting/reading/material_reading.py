@@ -187,8 +187,8 @@ def _color_image(shader: bpy.types.Node) -> bpy.types.Image | None:
 def report_other_images(materials: Iterable[bpy.types.Material], report: Report) -> None:
     """Report the images of materials that are not before their colour, or there behind another one."""
     shaders = ((material, shader_of(tree)) for material in materials if (tree := compat.node_tree(material)))
-    lost = {i for material, shader in shaders if shader for i in shown_images(material) - {_color_image(shader)}}
-    report_lost_images({image.name for image in lost}, report)
+    found = ((shown_images(material), _color_image(shader) if shader else None) for material, shader in shaders)
+    report_lost_images({image.name for shown, color in found for image in shown - {color}}, report)
 
 
 def report_lost_images(names: Iterable[str], report: Report) -> None:

@@ -95,12 +95,17 @@ class MeshReader:
             mesh.uvs[0] = stored or mesh.uvs[0]
         mesh.colors = self._colors(obj, data, loops)
         mesh.custom = _custom_layers(obj, data, loops)
-        mesh.tangent = _tangents(data, mesh, loops) if not self.can.lod_models else None
+        mesh.tangent = _tangents(data, mesh, loops) if self._needs_tangents(data) else None
         if mesh.tangent is not None and self.can.splits_vertices:
             mesh.tangent = _by_file_vertex(mesh.tangent, _file_vertices(obj, data, cut.corner_point, loops))
         mesh.normal = quantised_values.with_stored(mesh.normal, "normal", data, cut.corner_point, loops)
         mesh.tangent = quantised_values.with_stored(mesh.tangent, "tangent", data, cut.corner_point, loops)
         return mesh
+
+    def _needs_tangents(self, data: bpy.types.Mesh) -> bool:
+        """Return whether the file will hold tangents of a mesh; Blender takes long to compute them."""
+        is_as_imported = self.can.tangents == "AUTO" and quantised_values.ATTRIBUTES["tangent"] in data.attributes
+        return not self.can.lod_models and (self.can.tangents == "ALWAYS" or is_as_imported)
 
     def _as_imported(self, normal: Layer, obj: bpy.types.Object, data: bpy.types.Mesh, cut: Triangulation) -> Layer:
         """Return the normals of a mesh, replaced by those of its file if the options ask for it and they are known.

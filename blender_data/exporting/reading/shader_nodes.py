@@ -135,7 +135,7 @@ def _has_effect(entry: Any) -> bool:
         without = {0.0: second, 1.0: first if getattr(node, "blend_type", "MIX") == "MIX" else None}
         return factor.is_linked or factor.type != "VALUE" or without.get(factor.default_value) != entry
     gates = ("Strength", *(part + kind for kind in ("", " Weight", " Strength")))
-    found = [socket for name in gates if (socket := node.inputs.get(name)) not in (None, entry)]
+    found = [socket for name in gates if (socket := node.inputs.get(name)) is not None and name != entry.name]
     return entry.name == "Normal" or not any(
         socket.type == "VALUE" and not socket.is_linked and socket.default_value == 0.0 for socket in found
     )

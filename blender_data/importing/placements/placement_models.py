@@ -12,10 +12,9 @@ import bpy
 from ....io_formats.core.addon_files import SourceFile
 from ....io_formats.core.errors import FormatError
 from ....io_formats.core.messages import Message, Text, counted, distinct, listed, of_kind
-from ....io_formats.core.placement import ModelUse, PlacedModel, SlotUse
-from ....io_formats.core.scene import Mesh, Scene
-from ....io_formats.geometry.triangles import part_of_slots
-from ....io_formats.passes.lods import level_of
+from ....io_formats.core.placement import ModelUse, PlacedModel
+from ....io_formats.core.scene import Scene
+from ....io_formats.passes.placements import shown_slots, with_shown_slots
 from ... import image_decoding, import_marks, names
 from ...mesh_data import checksums
 from ...steps import Steps, finish, scaled, without_bpy
@@ -136,18 +135,15 @@ class ModelBuilder:
             return
         templates: dict[tuple[int, ...], Template] = {}
         for use in uses:
-            named, listed_slots = self._settings(model, scene, use)
-            shown = tuple(slot for slot, setting in enumerate(named) if not setting.is_hidden)
-            level = tuple(slot for slot, setting in enumerate(named) if setting.level == use.level)
-            kept = tuple(slot for slot in shown if slot in level) or level or tuple(range(len(named)))
-            materials = tuple(setting.material or setting.name for setting in (named[slot] for slot in kept))
-            if kept not in templates:
-                part = _with_slots(scene, kept, materials, len(named))
-                templates[kept] = yield from scaled(self._template(part, model, materials), 0.5, 1.0)
-                self._mark(model, templates[kept])
-            is_hidden = not set(shown) & set(level) and bool(named)
-            slots = json.dumps([listed_slots.get(slot, -1) for slot in kept])
-            self.stands[use] = Stand(templates[kept], materials, is_hidden, slots)
+            shown = shown_slots(scene, use)
+            unknown = (f"{model.name}: {name}" for name in shown.unknown)
+            self._unknown += [name for name in dict.fromkeys(unknown) if name not in self._unknown]
+            if shown.kept not in templates:
+                part = with_shown_slots(scene, shown)
+                templates[shown.kept] = yield from scaled(self._template(part, model, shown.materials), 0.5, 1.0)
+                self._mark(model, templates[shown.kept])
+            slots = json.dumps([shown.places.get(slot, -1) for slot in shown.kept])
+            self.stands[use] = Stand(templates[shown.kept], shown.materials, shown.is_hidden, slots)
 
     def _warn(self, model: PlacedModel, messages: Sequence[Message]) -> None:
         for message in distinct(messages):
@@ -194,32 +190,6 @@ class ModelBuilder:
             report.change("meshes-from-sources", text, number, counted(len(files), "source file"))
         text = "{} named by nodes but not in their meshes: {}"
         report.loss_of("unknown-surfaces", text, of_kind("layer", self._unknown), "surface", most=_NAMED)
-
-    def _settings(self, model: PlacedModel, scene: Scene, use: ModelUse) -> tuple[list[SlotUse], dict[int, int]]:
-        """Return the settings of all slots of a model, and indices in the node's list for the slots that it names.
-
-        Slots that the node does not name keep the settings of the model.
-        """
-        mesh = _mesh_of(scene)
-        if mesh is None:
-            return [], {}
-        slots = [surface.name for surface in mesh.surfaces] or mesh.materials
-        settings = [
-            SlotUse(name, material or None, level=level_of(name) or 0)
-            for name, material in zip(slots, mesh.materials, strict=True)
-        ]
-        free: dict[str, list[int]] = {}
-        for index, name in enumerate(slots):
-            free.setdefault(name, []).append(index)
-        places: dict[int, int] = {}
-        for place, slot in enumerate(use.slots):
-            if free.get(slot.name):
-                index = free[slot.name].pop(0)
-                places[index] = place
-                settings[index] = replace(slot, material=slot.material or settings[index].material)
-            elif f"{model.name}: {slot.name}" not in self._unknown:
-                self._unknown.append(f"{model.name}: {slot.name}")
-        return settings, places
 
     def _template(self, scene: Scene, model: PlacedModel, materials: SlotNames) -> Steps[Template]:
         """Create the objects of a model, which are copied for each node."""
@@ -271,22 +241,6 @@ def _read(model: PlacedModel) -> Steps[Scene]:
         if picture is not None:
             picture.pixels = None
     return scene
-
-
-def _with_slots(scene: Scene, kept: tuple[int, ...], materials: SlotNames, slots: int) -> Scene:
-    """Return a model with only the slots ``kept`` of its mesh, which has ``slots`` slots, and with other materials."""
-    nodes = list(scene.nodes)
-    for index, node in enumerate(nodes):
-        if node.mesh is not None:
-            mesh = node.mesh if len(kept) == slots else part_of_slots(node.mesh, list(kept))
-            nodes[index] = replace(node, mesh=replace(mesh, materials=list(materials)))
-    return replace(scene, nodes=nodes)
-
-
-def _mesh_of(scene: Scene) -> Mesh | None:
-    """Return the mesh of a model of one node."""
-    meshes = [node.mesh for node in scene.nodes if node.mesh is not None]
-    return meshes[0] if len(meshes) == 1 else None
 
 
 def add_model(

@@ -119,9 +119,7 @@ class WorkerProcess:
             )
         except OSError as problem:
             self._release()
-            raise MeshferryError(
-                "A worker cannot be started: {}: {}", command[0], problem.strerror or problem
-            ) from None
+            raise MeshferryError("A worker cannot be started: {}: {}", command[0], refusal(problem)) from None
         self._input: Any = self._process.stdin
         self._output: Any = self._process.stdout
         self._token = secrets.token_hex(16)

@@ -13,10 +13,11 @@ from __future__ import annotations
 import json
 import traceback
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from ....blender_data.addon_formats import offered_families
 from ....io_formats.core.errors import MeshferryError, MissingLibraryError
 from ....io_formats.core.messages import Message, distinct
 from ....io_formats.partner_files import FileSet
@@ -45,6 +46,8 @@ class Setup:
     """Seconds of wall time for one file, after which its process is killed; 0 for no limit."""
     libraries: Sequence[str] = ()
     """Folders from which the driver imports modules."""
+    addons: Sequence[tuple[str, str]] = field(default_factory=offered_families.files)
+    """Modules of the driver's add-ons that offer formats, and their files."""
 
 
 def encode(header: dict[str, Any], content: bytes | None = None) -> bytes:

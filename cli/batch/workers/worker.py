@@ -27,6 +27,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from ....blender_data.addon_formats import offered_families
 from ....io_formats.core.errors import FormatError, MeshferryError, refusal
 from ....io_formats.core.messages import distinct
 from ....io_formats.disk.atomic_write import remove_folder
@@ -42,7 +43,7 @@ from ...conversions.convert_plan import ConversionJob, Outcome, is_format_name, 
 from ...conversions.settings import ConversionContext, FileNames, Settings
 from ...environment import peak_memory
 from ...inputs import file_key
-from ...output import cause, error_cause, make_streams_safe, plain
+from ...output import CLOSED_READER, cause, error_cause, make_streams_safe, plain
 from .. import output_folder, report_pictures
 from ..plan import PlannedNames
 from ..tasks import CANNOT_DRAW, DISK_FULL, PROJECTS_FOLDER, STATE_FOLDER, LoadedTask, Result, Status, TaskKind
@@ -314,10 +315,13 @@ def run() -> int:
         _serve(hello, inbox, answers)
     except KeyboardInterrupt:  # which the driver forwarded
         pass
-    except BrokenPipeError:  # the driver has ended, and the reader removes the temporary files before it exits
+    except OSError as problem:
+        if problem.errno not in CLOSED_READER:
+            raise
+        # The driver has ended, and the reader removes the temporary files before it exits.
         reader.join(_REMOVAL_LIMIT)
     # Skip the shutdown of Blender and Python, which is slow and may crash. The driver removes the temporary files.
-    os._exit(0)
+    environment.end_process(0)
 
 
 def _take_streams() -> tuple[BinaryIO, BinaryIO]:
@@ -348,7 +352,7 @@ def _read_requests(requests: BinaryIO, inbox: _Inbox) -> None:
                 inbox.get_nowait()  # the task that was sent ahead
             inbox.put(None)
     _remove_temporary_files()
-    os._exit(1)
+    environment.end_process(1)
 
 
 def _remove_temporary_files() -> None:
@@ -375,6 +379,7 @@ def _serve(hello: dict[str, Any], inbox: _Inbox, answers: BinaryIO) -> None:
     with BlendSession(show_chatter=True, threads=hello["threads"], number=hello["number"]) as session:
         if (request := inbox.get()) is None:
             return
+        offered_families.load(request[0]["addons"])
         setup = Setup(**request[0] | {"settings": Settings(**request[0]["settings"])})
         try:
             converter = Converter(setup, session) if setup.output else JobConverter(setup, session, ask)

@@ -73,7 +73,7 @@ def scene_of(document: SecondLifeAnimation, name: str) -> Scene:
     scene.report.loss_of("unknown-joints-left-out", template, of_kind("bone", unknown), "joint is", "joints are")
     kinds = {avatar_joints.table()[joint].kind for joint in joints}
     skeleton = skeletons.avatar_skeleton(
-        with_collision_volumes="collision_volume" in kinds, with_attachments="attachment" in kinds
+        with_collision_volumes="collision_volume" in kinds, with_attachments="attachment" in kinds, used=joints
     )
     scene.skeletons.append(skeleton)
     place = {joint.name: number for number, joint in enumerate(skeleton.joints)}

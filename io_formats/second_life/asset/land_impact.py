@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from ...core.scene import Scene
 from ..models import costs
-from ..models.level_block import Face
-from ..models.models import models_of
 from ..options import LEVELS, ModelWriteOptions
-from .codec import Asset
-from .mapping import DecodedAsset, decode_blocks
+
+if TYPE_CHECKING:
+    from ..models.level_block import Face
+    from .codec import Asset
+    from .mapping import DecodedAsset
 
 CONVEX, HULLS, TRIANGLES = "CONVEX", "HULLS", "TRIANGLES"
 """Kinds of physics shapes: the base hull, the hulls in the model, or triangles."""
@@ -89,7 +91,8 @@ def figures_of_scene(scene: Scene, options: ModelWriteOptions) -> list[Figures]:
     ExportError
         A model cannot be encoded.
     """
-    from .mapping import assets_of, submodel_suffix
+    from ..models.models import models_of
+    from .mapping import assets_of, decode_blocks, submodel_suffix
 
     models = models_of(scene)
     found: list[Figures] = []
@@ -119,7 +122,8 @@ def figures_of_file(asset: Asset, scene: Scene, options: ModelWriteOptions) -> F
     ExportError
         The model cannot be encoded.
     """
-    from .mapping import assets_of
+    from ..models.models import models_of
+    from .mapping import assets_of, decode_blocks
 
     models = models_of(scene)
     if len(models) != 1:

@@ -10,7 +10,7 @@ attachment points have those of the table or of the file.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -81,6 +81,8 @@ def drawn_axes(name: str, end: Matrix) -> tuple[Matrix, Matrix | None]:
 COLLISION_GROUP = "Collision Volumes"
 ATTACHMENT_GROUP = "Attachment Points"
 UNKNOWN_GROUP = "Unknown"
+_HIDDEN_GROUPS = frozenset({"Wing", "Tail", "Limb", COLLISION_GROUP})
+"""Groups of joints that few models use."""
 NAME = "Avatar"
 
 _TOUCHING = 1e-6
@@ -92,11 +94,12 @@ def avatar_skeleton(
     with_collision_volumes: bool = True,
     with_attachments: bool = False,
     weighted: str = avatar_joints.BODY,
+    used: Iterable[str] = (),
 ) -> Skeleton:
     """Return the standard avatar: 133 bones, 26 collision volumes, and on request 47 attachment points.
 
     Joints follow their parents; positions are exactly those of the table. ``weighted`` is the key of a choice of
-    :mod:`.joints`.
+    :mod:`.joints`. For ``used``, see :func:`skeleton_of`.
     """
     kinds = {"bone"}
     if with_collision_volumes:
@@ -104,7 +107,7 @@ def avatar_skeleton(
     if with_attachments:
         kinds.add("attachment")
     names = [name for name, joint in avatar_joints.table().items() if joint.kind in kinds]
-    return skeleton_of(NAME, names, {}, weighted=weighted)
+    return skeleton_of(NAME, names, {}, weighted=weighted, used=used)
 
 
 def bound_skeleton(
@@ -150,6 +153,7 @@ def bound_skeleton(
         names,
         {known: rests[number] for known, number in listed.items()} if rest_of_file else {},
         {known: joint_names[number] for known, number in listed.items()},
+        used=listed,
     )
     place = {known: number for number, known in enumerate(names)}
     place.update((joint, len(names) + number) for number, joint in enumerate(unknown))
@@ -183,6 +187,7 @@ def skeleton_of(
     given_names: Mapping[str, str] | None = None,
     *,
     weighted: str = avatar_joints.BODY,
+    used: Iterable[str] = (),
 ) -> Skeleton:
     """Return a skeleton of joints of the table, parents first.
 
@@ -197,6 +202,8 @@ def skeleton_of(
         Names of joints that differ from the table.
     weighted:
         Joints that take part in automatic weights: the key of a choice of :mod:`.joints`.
+    used:
+        Joints whose groups are shown; other wings, tails, hind limbs and collision volumes are hidden.
     """
     table = avatar_joints.table()
     worlds = rest_worlds(rests)
@@ -228,7 +235,8 @@ def skeleton_of(
                 aliases=avatar_joints.aliases()[known],
             )
         )
-    return Skeleton(name, joints, bone_axes=AXES, inherits_scale=False)
+    hidden = _HIDDEN_GROUPS - {_group(table[known]) for known in used}
+    return Skeleton(name, joints, bone_axes=AXES, inherits_scale=False, hidden_groups=hidden)
 
 
 def rest_worlds(rests: Mapping[str, Matrix], positions: Mapping[str, Matrix] | None = None) -> dict[str, Matrix]:

@@ -126,7 +126,9 @@ def to_scene(document: Bvh, name: str, options: Options) -> Scene:
         scene.report.loss("bvh-rows-left-out", text, counted(document.rows_left, "frame"), len(document.frames))
     played_joints = _played_joints(document, scene)
     has_attachments = any(not avatar_joints.table()[name].is_bone for name in played_joints.values())
-    skeleton = skeletons.avatar_skeleton(with_collision_volumes=False, with_attachments=has_attachments)
+    skeleton = skeletons.avatar_skeleton(
+        with_collision_volumes=False, with_attachments=has_attachments, used=played_joints.values()
+    )
     scene.skeletons.append(skeleton)
     place = {joint.name: number for number, joint in enumerate(skeleton.joints)}
     count = len(document.frames)

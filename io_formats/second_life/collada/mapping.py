@@ -20,7 +20,7 @@ from ...core.scene import AnyArray, FloatArray, IntArray, Layer, Mesh, Scene
 from ...core.shading import Texture
 from ...encodings.quantization import srgb_to_linear
 from ...geometry.normals import unit, vertex_normals, without_direction
-from ...geometry.transforms import Matrix, matrices_to_quaternions, matrix_of_linear
+from ...geometry.transforms import Matrix, Place, decompose_matrix
 from ...geometry.triangles import fan_corners, folded_polygons, unfolded_corners
 from ...passes.flatten import moved
 from ...passes.lod_names import LEVEL_SUFFIXES, PHYSICS_SUFFIX
@@ -223,8 +223,6 @@ def _applying(rules: dict[str, bool]) -> list[str]:
 FULL_BRIGHT = 0.25
 """Emission above which the viewer makes a face full bright."""
 OWN_TOOL = "Meshferry"
-Place = tuple[tuple[float, float, float], tuple[float, float, float, float], tuple[float, float, float]]
-"""Translation, rotation (w, x, y, z) and scale."""
 _NO_PLACE: Place = ((0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
 _STRAIGHT = 1e-5
 """Tolerance for the elements of a matrix without shear, relative to its scale."""
@@ -455,34 +453,6 @@ class _File:
         if number >= 0:
             return self.builder.material_name(self.document.materials[number])
         return symbol.removesuffix(_MATERIAL) or symbol
-
-
-def decompose_matrix(matrix: Matrix) -> tuple[Place, Matrix | None]:
-    """Return translation, rotation and scale of a matrix, and the remaining factor (4, 4), such as shear, or None.
-
-    The matrix is the product of the transform and this factor. A mirroring matrix gives a negative scale along one
-    axis.
-    """
-    linear = matrix[:3, :3]
-    translation = tuple(matrix[:3, 3].tolist())
-    lengths = np.linalg.norm(linear, axis=0)
-    if not (lengths > 0).all():
-        return (translation, *_NO_PLACE[1:]), matrix_of_linear(linear)
-    axes = linear / lengths
-    rest = None
-    if np.abs(axes.T @ axes - np.identity(3)).max() > _STRAIGHT:
-        axes, upper = np.linalg.qr(linear)
-        lengths = np.diag(upper).copy()
-        if np.abs(lengths).min() < _STRAIGHT * np.abs(lengths).max():
-            return (translation, *_NO_PLACE[1:]), matrix_of_linear(linear)
-        axes, lengths = axes * np.sign(lengths), np.abs(lengths)
-        rest = matrix_of_linear(upper / np.diag(upper)[:, None])
-    if np.linalg.det(axes) < 0:
-        mirrored = int(np.argmin(np.diag(axes)))
-        axes[:, mirrored] *= -1
-        lengths[mirrored] *= -1
-    rotation = tuple(matrices_to_quaternions(axes[None])[0].tolist())
-    return (translation, rotation, tuple(lengths.tolist())), rest
 
 
 def _is_quarter_turn(matrix: Matrix) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import pi
 
 import numpy as np
@@ -26,6 +27,8 @@ from .prims import (
 Array = npt.NDArray[np.float64]
 
 _MOST_FLEXIBLE_SEGMENTS = 8
+_cached = lru_cache(1024)
+"""Each prim needs its profile and path twice: when a region is listed, and when its faces are built."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,7 @@ class Path:
         return np.array((0.0, -np.sin(self.tilt[row]), np.cos(self.tilt[row])))
 
 
+@_cached
 def path_of(parameters: PrimParameters) -> Path:
     """Build the path of a prim."""
     if parameters.path in (CIRCLE_PATH, SECOND_CIRCLE):
@@ -200,6 +204,7 @@ class Profile:
     """Number of segments in each outer face."""
 
 
+@_cached
 def profile_of(parameters: PrimParameters) -> Profile:
     """Build the profile of a prim."""
     profile, split = parameters.profile, parameters.split

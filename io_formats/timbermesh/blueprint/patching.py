@@ -12,7 +12,7 @@ import copy
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -66,8 +66,10 @@ class _Place:
         return bool(self.children) and NESTED in self.children[-1]
 
 
-def patch(data: bytes, edits: Sequence[NodeEdit]) -> Patched:
+def patch(data: bytes, edits: Sequence[NodeEdit], reserved: Collection[str] = ()) -> Patched:
     """Return the file with edits of its nodes. Without any, the text is put together from the parts that were read.
+
+    No added child gets a key of ``reserved``.
 
     Raises
     ------
@@ -78,14 +80,14 @@ def patch(data: bytes, edits: Sequence[NodeEdit]) -> Patched:
     """
     if not edits:
         return Patched(_rebuilt(data, parse(data)), {})
-    patcher = _Patcher(data, edits)
+    patcher = _Patcher(data, edits, reserved)
     result = patcher.run()
     refused = [message for message in patcher.report.messages if message.is_loss]
     if refused:
         raise ExportError.of(*refused)
     if _content(parse(result).plain()) != _content(patcher.expected):
         raise ExportError("The changed file would not have the numbers that it should; nothing was written")
-    return Patched(result, patcher.keys, patcher.report.messages)
+    return Patched(result, patcher.keys, patcher.report.messages, patcher.removed_texts)
 
 
 def refusal(path: Path, options: ReadOptions) -> Text | None:
@@ -109,16 +111,19 @@ def _is_below(path: Path, folder: str) -> bool:
 class _Patcher:
     """One patch. Added children come first; the result is parsed again, and the other edits also change them."""
 
-    def __init__(self, data: bytes, edits: Sequence[NodeEdit]) -> None:
+    def __init__(self, data: bytes, edits: Sequence[NodeEdit], reserved: Collection[str]) -> None:
+        self.reserved = reserved
         self.report = Report()
         self.added = {edit.key: edit for edit in edits if edit.is_added}
-        self.edits = [edit for edit in edits if not edit.is_added]
+        self.restored = sorted((edit for edit in edits if edit.content), key=lambda edit: len(edit.key))
+        self.edits = [edit for edit in edits if not (edit.is_added or edit.content)]
         self.removed = {edit.key for edit in self.edits if edit.is_removed}
         self.original = self.root = parse(data)
         self.first = TextEdits(data)
         self.text = self.first
         self.expected = self.root.plain()
         self.keys: dict[str, str] = {}
+        self.removed_texts: dict[str, str] = {}
         self.states = self._states()
         self.named = {
             text for key, member in self.root.members.items() if key != "Children" for text in _texts(member.value)
@@ -126,6 +131,8 @@ class _Patcher:
 
     def run(self) -> bytes:
         """Return the new bytes, and report edits that are refused."""
+        for edit in self.restored:
+            self._attempt(edit, self._restore, edit)
         waiting = dict(self.added)
         while waiting:
             ready = [edit for edit in waiting.values() if edit.parent not in waiting]
@@ -215,8 +222,21 @@ class _Patcher:
         for path, members in new.items():
             self._insert_children(self._value(path), members)
         if new:
-            data = self.text.result()
-            self.root, self.text = parse(data), TextEdits(data)
+            self._parse_again()
+
+    def _parse_again(self) -> None:
+        data = self.text.result()
+        self.root, self.text = parse(data), TextEdits(data)
+
+    def _restore(self, edit: NodeEdit) -> None:
+        """Put a removed child back below its parent, unless it is there as a part of another one."""
+        *path, name = self._place(edit.key).path
+        if self.root.find(*path, name) is None:
+            holder, content = self._value(path[:-1]), edit.content.encode()
+            text = re.sub(rb"(?<=\n)", self.text.child_indent(holder), content)
+            self._insert_children(holder, {name: text})
+            _at(self.expected, path[:-1]).setdefault("Children", {})[name] = parse(content).plain()
+            self._parse_again()
 
     def _is_part_of_copy(self, edit: NodeEdit) -> bool:
         """Return whether a node was copied with the child above it, and note its key."""
@@ -247,7 +267,8 @@ class _Patcher:
         if (children := holder.find("Children")) is not None and not isinstance(children.value, dict):
             raise _Refusal("the children of its parent are not an object in the file")
         members = new.setdefault(tuple(place.path), {})
-        name = self._free_name(edit, holder, members)
+        taken = {names_of(key)[-1] for key in self.reserved if key.startswith(parent + "/Children/")}
+        name = self._free_name(edit, holder, {*members, *taken})
         expected = _at(self.expected, place.path).setdefault("Children", {})
         if edit.source:
             source = self._place(edit.source)
@@ -267,8 +288,8 @@ class _Patcher:
             expected[name] = {"TimbermeshSpec": {MODEL: model}}
         self.keys[edit.key] = parent + pointer_of(["Children", name])
 
-    def _free_name(self, edit: NodeEdit, holder: JsonValue, members: Mapping[str, New]) -> str:
-        """Return the wanted name for a new child, numbered if another child or the root has that name."""
+    def _free_name(self, edit: NodeEdit, holder: JsonValue, members: Collection[str]) -> str:
+        """Return the wanted name for a new child, numbered if another child, ``members`` or the root has that name."""
         children = holder.find("Children")
         taken = {*(children.members if children is not None else ()), *members, *self.named}
         taken |= {name.replace(NESTED, "") for name in taken}
@@ -427,11 +448,13 @@ class _Patcher:
             raise _Refusal("only children can be removed, no colliders and no points")
         self._refuse_inside(place)
         self._refuse_outside(place.children[:-1])
-        names = [place.children[-1], *_names_below(self._value(place.path))]
+        value = self._value(place.path)
+        names = [place.children[-1], *_names_below(value)]
         named = [name for name in names if self._is_named(name)]
         if named:
             raise _Refusal("cannot be removed, since the root of the blueprint names '{}'", named[0])
         *path, name = place.path
+        self.removed_texts[edit.key] = self.text.moved(value, b"").decode()
         found.setdefault(tuple(path), []).append(name)
         del _at(self.expected, path)[name]
 

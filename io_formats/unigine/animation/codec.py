@@ -41,6 +41,8 @@ class AnimationFile:
     """an12 and an13: whether movement of the root bone moves the whole figure."""
     warnings: list[Any] = field(default_factory=list)
     """Warnings of the reader (section 11); not part of the file."""
+    findings: list[Any] = field(default_factory=list)
+    """Findings about the skeleton file; not part of the file."""
 
 
 _NO_SYNC_MARKERS = bytes(12)

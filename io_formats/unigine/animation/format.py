@@ -36,6 +36,14 @@ class WriteOptions(Options):
             Choice("AN10", "an10: SDK 2.0 to 2.18", "Rounded to 16 bits; no frame rate"),
         ),
     )
+    skeleton: str = option(
+        "Skeleton",
+        "GUID or path of the .skeleton file that the animation refers to. Empty: the one that the armature came with, "
+        "or else the only one beside the animation that has all bones",
+        default="",
+        section="File",
+        shown_when=lambda values: values.get("animation_version") == "AN13",
+    )
     use_import_choices: bool = shared(IMPORT_CHOICES)
     use_turn: bool = shared(TURN)
 

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ...core.errors import ExportError
 from ...core.messages import Message, Named, Report, Text, counted, listed, of_kind
-from ...core.scene import Clip, Joint, Scene, Skeleton
-from ...passes.clips import clip_parts
+from ...core.scene import Clip, FloatArray, Joint, Keys, Scene, Skeleton
+from ...geometry.transforms import continuous_rotations
+from ...passes.clips import MOST_FRAMES, clip_parts, values_at
+from ...projects import Projects
 from .. import space
 from ..bones import IDENTITY, check_bones, from_skeleton, to_skeleton
 from ..frames import DeltaFrames
 from ..joint_tracks import flagged_frames, quantized_frames, to_tracks
+from ..project.new_assets import TargetFolder
+from ..skeleton.references import DROPPED, check_reference, for_animation, missing_joints
 from ..space import rotate_180
 from .codec import AnimationFile
 from .format import SKELETON_VERSIONS, ReadOptions, WriteOptions
@@ -47,9 +53,16 @@ def check(document: AnimationFile) -> list[Message]:
             report.warning(
                 "names-no-skeleton", "it names no skeleton, which {} refers to; {}", document.version, advice
             )
+    found.messages += document.findings
     if isinstance(document.frames, DeltaFrames) and frame_count and not document.frames.mask:
         report.warning("animates-no-channel", "it animates no channel: nothing moves")
     return found.messages
+
+
+def check_links(document: AnimationFile, path: Path, projects: Projects, options: ReadOptions) -> list[Message]:
+    """Return warnings about the skeleton file to which an animation refers."""
+    guid, stated = document.skeleton_guid, document.skeleton_path
+    return check_reference(document.bones, guid, stated, path, projects, DROPPED)
 
 
 DEFAULT_RATE = 30
@@ -102,7 +115,12 @@ def files_of(scene: Scene, options: WriteOptions) -> list[Scene]:
 
 
 def from_scene(scene: Scene, options: WriteOptions) -> AnimationFile:
-    """Map a scene of one skeleton and one clip to a document.
+    """Map a scene of one skeleton and one clip to a file whose folder is not known."""
+    return from_scene_at(scene, options, None, None)
+
+
+def from_scene_at(scene: Scene, options: WriteOptions, path: Path | None, projects: Projects | None) -> AnimationFile:
+    """Map a scene of one skeleton and one clip to a document for a file at a path.
 
     The bone table is the whole skeleton; only joints with tracks are animated. ``scene.warnings`` reports what the
     version cannot hold.
@@ -110,7 +128,7 @@ def from_scene(scene: Scene, options: WriteOptions) -> AnimationFile:
     Raises
     ------
     ExportError
-        No animation or several, too many bones, or NaN or infinite values.
+        No animation or several, too many bones, NaN or infinite values, or no skeleton file for an13.
     """
     version = options.animation_version.lower()
     parts = files_of(scene, options)
@@ -124,9 +142,12 @@ def from_scene(scene: Scene, options: WriteOptions) -> AnimationFile:
     table, transforms = from_skeleton(skeleton)
     document = AnimationFile(version, table)
     if version in SKELETON_VERSIONS:
-        document.skeleton_guid = skeleton.guid
-        document.skeleton_path = skeleton.path
-        document.fps = _whole_rate(clip, scene.report)
+        use = for_animation(skeleton, table, options.skeleton, TargetFolder(path, "", projects or Projects()))
+        if use is not None:
+            document.skeleton_guid, document.skeleton_path = use.guid, use.path
+            document.findings = missing_joints(table, use, DROPPED)
+        clip = with_whole_rate(clip, scene.report)
+        document.fps = round(clip.fps)
         document.root_motion = clip.root_motion
     else:
         document.transforms = transforms
@@ -148,17 +169,38 @@ def from_scene(scene: Scene, options: WriteOptions) -> AnimationFile:
     return document
 
 
-def _whole_rate(clip: Clip, report: Report) -> int:
-    """Return a clip's frame rate, rounded to an integer."""
+def with_whole_rate(clip: Clip, report: Report) -> Clip:
+    """Return a clip with an integer frame rate, resampled so that it keeps its speed."""
     if not math.isfinite(clip.fps) or clip.fps <= 0:
         template = "Animation '{}' has no frame rate; written with {} frames a second"
         report.change("no-frame-rate", template, Named("animation", clip.name), DEFAULT_RATE)
-        return DEFAULT_RATE
+        return replace(clip, fps=float(DEFAULT_RATE))
     rate = min(max(1, round(clip.fps)), _HIGHEST_RATE)
-    if rate != clip.fps:
-        template = "Animation '{}' has {:g} frames a second; rounded to {}, since the file holds whole numbers"
-        report.change("frame-rate-rounded", template, Named("animation", clip.name), clip.fps, rate)
-    return rate
+    if rate == clip.fps:
+        return clip
+    template = "Animation '{}' has {:g} frames a second; resampled to {}, since the file holds whole numbers"
+    report.change("frame-rate-rounded", template, Named("animation", clip.name), clip.fps, rate)
+    last = max(clip.frame_count - 1, 0) / clip.fps
+    if not last * rate < MOST_FRAMES:
+        template = "The animation '{}' is {:,.0f} s long; at {} frames a second it has more than {:,} frames"
+        raise ExportError(template, Named("animation", clip.name), last, rate, MOST_FRAMES)
+    old, new = np.arange(clip.frame_count) / clip.fps, np.arange(round(last * rate) + 1) / rate
+    if clip.frame_count < 2:
+        return replace(clip, fps=float(rate))
+
+    def at_rate(values: FloatArray) -> FloatArray:
+        return values_at(Keys(old, values.astype(np.float64)), new).astype(np.float32)
+
+    tracks = [
+        replace(
+            track,
+            translation=at_rate(track.translation),
+            rotation=at_rate(continuous_rotations(track.rotation)),
+            scale=at_rate(track.scale),
+        )
+        for track in clip.transforms
+    ]
+    return replace(clip, fps=float(rate), frame_count=len(new), transforms=tracks)
 
 
 def facts(document: AnimationFile) -> dict[str, Any]:

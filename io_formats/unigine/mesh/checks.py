@@ -8,16 +8,18 @@ import numpy as np
 
 from ...core.messages import Message, Named, Report, Text, counted, listed, of_kind
 from ...geometry.vertices import repeats_corners
+from ...projects import Projects
 from ..bones import check_bones
 from ..project.guids import RUNTIMES
+from ..skeleton.references import REST, check_reference
 from . import document as mesh_document
 from .codec import soup_name
 from .document import MeshFile, Surface, Weights
 from .document_builder import MOST_SURFACES
-from .format import BLOCK_VERSIONS, SHORT_TANGENT_VERSION, WriteOptions
+from .format import BLOCK_VERSIONS, SEPARATE_SKELETON_VERSION, SHORT_TANGENT_VERSION, ReadOptions, WriteOptions
 
 MOST_SURFACE_BONES = 128
-"""Maximum number of bones for one surface in SDKs before 2.20."""
+"""Maximum number of bones for one surface in SDKs before 2.20, and from 2.21 on."""
 MOST_TARGETS = 7
 """Maximum number of morph targets that are active at the same time in SDKs before 2.20."""
 _PROVEN_POOL = 65536
@@ -39,9 +41,16 @@ def check(document: MeshFile) -> list[Message]:
         report.warning("no-name", "{} no name", counted(names.count(""), "surface has", "surfaces have"))
     check_bones(document.bones, report)
     _check_common(document, report)
+    report.messages += document.findings
     for surface in document.surfaces:
         _check_surface(document, surface, report.about(Text("Surface '{}'", Named("layer", surface.name))))
     return report.messages
+
+
+def check_links(document: MeshFile, path: Path, projects: Projects, _options: ReadOptions) -> list[Message]:
+    """Return warnings about the skeleton file to which a skinned mesh refers."""
+    guid, stated = document.skeleton_guid, document.skeleton_path
+    return check_reference(document.bones, guid, stated, path, projects, REST)
 
 
 def check_in_context(document: MeshFile, _options: WriteOptions, path: Path | None) -> list[Message]:
@@ -89,7 +98,7 @@ def _check_surface(document: MeshFile, surface: Surface, report: Report) -> None
         if bent:
             report.warning("not-unit-tangents", "{} not of unit length", counted(bent, "tangent is", "tangents are"))
     if surface.weights is not None:
-        _check_weights(surface.weights, report)
+        _check_weights(surface.weights, document.version, report)
     if len(surface.targets) - 1 > MOST_TARGETS:
         template = "{} morph targets; SDKs before 2.20 play {} at a time"
         report.warning("many-shape-keys", template, len(surface.targets) - 1, MOST_TARGETS)
@@ -98,7 +107,7 @@ def _check_surface(document: MeshFile, surface: Surface, report: Report) -> None
         report.warning("large-surface", template, document.version, _PROVEN_POOL)
 
 
-def _check_weights(weights: Weights, report: Report) -> None:
+def _check_weights(weights: Weights, version: str, report: Report) -> None:
     loose = int(np.count_nonzero(weights.counts == 0))
     if loose:
         number = counted(loose, "vertex has", "vertices have")
@@ -109,5 +118,8 @@ def _check_weights(weights: Weights, report: Report) -> None:
         report.warning("unnormalised-weights", "{} weights that do not sum to 1", number)
     bones = len(np.unique(weights.bones))
     if bones > MOST_SURFACE_BONES:
-        template = "{} bones move it; SDKs before 2.20 allow {} for each surface"
-        report.warning("many-bones", template, bones, MOST_SURFACE_BONES)
+        template = "{} bones move it; {} {} for each surface; separate it"
+        who = Text("SDKs before 2.20 allow")
+        if version == SEPARATE_SKELETON_VERSION:
+            who = Text("the importer of SDK 2.21 warns above")
+        report.warning("many-bones", template, bones, who, MOST_SURFACE_BONES)

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.errors import ExportError, UnsupportedFormatError
+from ...core.format import OutputFile
 from ...core.messages import Named, Report, Text
 from ...core.scene import AnyArray
 from ...encodings.byte_reader import ByteStream
@@ -22,8 +23,10 @@ from .format import (
     BLOCK_VERSIONS,
     LIGHTMAP_VERSIONS,
     READ_VERSIONS,
+    SEPARATE_SKELETON_VERSION,
     SHORT_TANGENT_VERSION,
     SINGLE_TARGET_VERSION,
+    SKINNED_EXTENSION,
     SKINNED_VERSIONS,
     SOUP_VERSION,
 )
@@ -121,7 +124,7 @@ Part = bytes | memoryview
 
 
 def write(document: MeshFile) -> bytes:
-    """Encode a mesh file with the same bytes as the engine; blocks of ms14 and ms15 are not compressed.
+    """Encode a mesh file with the same bytes as the engine; blocks of ms14 and later are not compressed.
 
     Raises
     ------
@@ -136,6 +139,12 @@ def write(document: MeshFile) -> bytes:
     if document.version in BLOCK_VERSIONS:
         return b"".join(_block_parts(document))
     return b"".join(_stream_parts(document))
+
+
+def write_files(document: MeshFile, stem: str) -> list[OutputFile]:
+    """Encode a mesh file, after the files that it needs beside it."""
+    extension = SKINNED_EXTENSION if document.version == SEPARATE_SKELETON_VERSION else ".mesh"
+    return [*document.companions, OutputFile(stem + extension, write(document))]
 
 
 def _soup_parts(document: MeshFile) -> list[Part]:
@@ -182,11 +191,14 @@ def _stream_parts(document: MeshFile) -> list[Part]:
 
 
 def _block_parts(document: MeshFile) -> list[Part]:
-    """Encode a file of ms14 or ms15 (section 6)."""
+    """Encode a file of ms14, ms15 or sk10 (sections 6 and 7)."""
     version = document.version
     magic = version.encode("ascii")
     parts: list[Part] = [magic, unigine_values.encode_integer(document.leaf_size), _bounds(document.bounds)]
-    if version in SKINNED_VERSIONS:
+    has_skeleton_file = version == SEPARATE_SKELETON_VERSION
+    if has_skeleton_file:
+        parts += _skeleton(document)
+    elif version in SKINNED_VERSIONS:
         parts += _bone_table(document)
     parts.append(unigine_values.encode_integer(len(document.surfaces)))
     for surface in document.surfaces:
@@ -203,7 +215,7 @@ def _block_parts(document: MeshFile) -> list[Part]:
                     unigine_values.encode_integer(len(target.positions)),
                 ]
     parts += [document.memory_use.to_bytes(8, "little", signed=True), magic]
-    if version in SKINNED_VERSIONS:
+    if version in SKINNED_VERSIONS and not has_skeleton_file:
         parts.append(encode_transforms(document.transforms, document.bones))
     place = _size(parts)
     offsets = []
@@ -213,14 +225,38 @@ def _block_parts(document: MeshFile) -> list[Part]:
         place += 16 + _size(content)
         parts += [_stored_size(_size(content)), *content]
     parts.append(magic)
-    for surface in document.surfaces:
+    for surface in () if has_skeleton_file else document.surfaces:
         block = surface.collision
         if block is None:
             positions = surface.targets[0].positions if surface.targets else np.empty((0, 3), np.float32)
             block = collision.build(positions, surface.c_indices, document.leaf_size)
         parts += [_stored_size(len(block)), block]
-    parts += [magic, np.array(offsets, "<i8").tobytes(), magic]
+    if not has_skeleton_file:
+        parts.append(magic)
+    parts += [np.array(offsets, "<i8").tobytes(), magic]
     return parts
+
+
+def _skeleton(document: MeshFile) -> list[Part]:
+    """Encode the joints of sk10, their bind and rest transforms, and the reference to the skeleton file (section 7)."""
+    bones, rest = document.bones, document.rest_transforms
+    if len(rest) not in (0, len(bones)):
+        raise ExportError("{:,} rest transforms for {:,} bones", len(rest), len(bones))
+    return [
+        len(bones).to_bytes(4, "little"),
+        encode_table(bones),
+        len(bones).to_bytes(4, "little"),
+        encode_transforms(document.transforms, bones),
+        len(rest).to_bytes(4, "little"),
+        encode_transforms(rest, bones[: len(rest)]),
+        unigine_values.encode_long_string(document.skeleton_guid),
+        unigine_values.encode_long_string(document.skeleton_path),
+    ]
+
+
+def geometry_size(surface: Surface, version: str) -> int:
+    """Return the size of an uncompressed geometry block in bytes."""
+    return _size(_geometry(surface, version))
 
 
 def _geometry(surface: Surface, version: str) -> list[Part]:

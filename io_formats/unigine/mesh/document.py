@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.errors import ExportError, FormatError
-from ...core.messages import Named, Report, Text, counted, listed, of_kind
+from ...core.format import OutputFile
+from ...core.messages import Message, Named, Report, Text, counted, listed, of_kind
 from ...core.scene import AnyArray, FloatArray
 from ...encodings.byte_reader import ByteStream
 from ...encodings.records import record_starts
@@ -128,6 +129,10 @@ class MeshFile:
     """sk10: path of the skeleton file in the project."""
     warnings: list[Any] = field(default_factory=list)
     """Messages of the reader (section 11); not part of the file."""
+    companions: list[OutputFile] = field(default_factory=list)
+    """sk10: files to write beside the mesh, the skeleton and ``.meta`` files; not part of the file."""
+    findings: list[Message] = field(default_factory=list)
+    """Findings about the skeleton file; not part of the file."""
     own_files: frozenset[str] | None = None
     """The only existing files that an export may replace with this one, see ``Mesh.own_files``; not part of the
     file."""

@@ -20,12 +20,15 @@ from ...geometry.triangles import Pool, pool_rows, shared_index
 from ...geometry.vertices import count_loose, layer_keys, split
 from ...passes.join_meshes import only_mesh
 from .. import joint_tracks, space
-from ..bones import from_skeleton
+from ..bones import IDENTITY, Bone, from_skeleton
+from ..skeleton.stored_data import stored_data
 from ..space import rotate_180
 from . import document as doc
+from .codec import geometry_size
 from .format import (
     ANIMATED_VERSIONS,
     LIGHTMAP_VERSIONS,
+    SEPARATE_SKELETON_VERSION,
     SHORT_TANGENT_VERSION,
     SKINNED_VERSIONS,
     SOUP_VERSION,
@@ -33,6 +36,8 @@ from .format import (
 )
 from .scene_builder import UV_NAMES
 
+ROOT = "root"
+"""Name of the only bone of sk10 files of meshes without an armature."""
 MOST_WEIGHTS = 4
 _FULL = 65535
 _OFF = 5 / _FULL
@@ -139,7 +144,7 @@ def refuse_unstorable(scene: Scene, node: Node, mesh: Mesh, version: str, *, emb
         ]
         if held:
             raise ExportError(
-                "'{}' has {}, which {} cannot hold; choose ms14 or ms13, or remove {}",
+                "'{}' has {}, which {} cannot hold; choose sk10, ms14 or ms13, or remove {}",
                 node.name,
                 " and ".join(held),
                 version,
@@ -361,6 +366,8 @@ class MeshBuilder:
         vertices, document = self.vertices, self.document
         if self.node.skeleton is not None:
             document.bones, document.transforms = from_skeleton(self.scene.skeletons[self.node.skeleton])
+        if self.version == SEPARATE_SKELETON_VERSION:
+            self.rest()
         uv_layers = _uv_places(self.mesh.uvs)
         uvs = [vertices.uv(self.mesh.uvs[place]) if place is not None else None for place in uv_layers]
         colors = color_bytes(vertices.values(self.mesh.colors[0])) if self.mesh.colors else None
@@ -391,7 +398,23 @@ class MeshBuilder:
             document.surfaces.append(stored)
         self.report_losses(uv_layers)
         document.bounds = space.union_of_bounds([surface.bounds for surface in document.surfaces])
-        document.memory_use = _memory_use(document.surfaces)
+        if self.version == SEPARATE_SKELETON_VERSION:
+            document.memory_use = sum(geometry_size(surface, self.version) for surface in document.surfaces)
+        else:
+            document.memory_use = _memory_use(document.surfaces)
+
+    def rest(self) -> None:
+        """Set the rest transforms of sk10. If there are no bones, all vertices are bound to a new one."""
+        document, number = self.document, self.node.skeleton
+        if not document.bones:
+            document.bones, document.transforms = [Bone(ROOT)], np.array([IDENTITY], np.float32)
+            count = len(self.mesh.points)
+            bones, weights = np.zeros((count, 1), np.int32), np.ones((count, 1), np.float32)
+            self.mesh = replace(self.mesh, joint_indices=bones, joint_weights=weights)
+            text = "has no armature; all vertices are bound to a bone '{}', since no file without bones is known"
+            self.report.note("root-bone-added", text, ROOT)
+        skeleton = None if number is None else self.scene.skeletons[number]
+        document.rest_transforms = stored_data(skeleton, document.bones, document.transforms).rest
 
     def report_losses(self, uv_layers: Sequence[int | None]) -> None:
         """Report data of the mesh that the surfaces cannot store."""

@@ -17,7 +17,13 @@ from ..frames import read_embedded_frames
 from . import collision
 from . import document as mesh_document
 from .document import EmbeddedAnimation, MeshFile, Surface, Tally, Target
-from .format import ANIMATED_VERSIONS, SHORT_TANGENT_VERSION, SINGLE_TARGET_VERSION, SKINNED_VERSIONS
+from .format import (
+    ANIMATED_VERSIONS,
+    SEPARATE_SKELETON_VERSION,
+    SHORT_TANGENT_VERSION,
+    SINGLE_TARGET_VERSION,
+    SKINNED_VERSIONS,
+)
 
 MOST_SURFACES = 32768
 MOST_TARGETS = 32768
@@ -85,7 +91,6 @@ def _read_body(stream: ByteStream, surface: Surface, version: str, bones: int) -
     mesh_document.check_corner_counts(stream, len(surface.c_indices), len(surface.t_indices), start)
 
 
-SEPARATE_SKELETON_VERSION = "sk10"
 _LEAST_BLOCK_SURFACE = 44
 _LEAST_LIMIT = 64 * 1024 * 1024
 _LIMIT_RATIO = 64

@@ -69,6 +69,7 @@ class WriteOptions(Options):
         section="File",
         choices=(
             Choice("MS13", "ms13: SDK 2.19", "The most complete version without compression"),
+            Choice("SK10", "sk10: SDK 2.21, characters", "Armature or shape keys, with a .skeleton file beside it"),
             Choice("MS15", "ms15: SDK 2.21, static", "With collision data; holds no armature, weights or shape keys"),
             Choice("MS14", "ms14: SDK 2.20", "With collision data"),
             Choice("MS12", "ms12: SDK 2.15 to 2.18", "Can hold animations"),
@@ -97,7 +98,7 @@ UNIGINE_MESH = FileFormat(
     capabilities=CAPABILITIES,
     modules=modules_of(__package__),
     is_linked=True,
-    only_read=(".mesh_skinned",),
+    is_set=True,
     import_options=ReadOptions,
     export_options=WriteOptions,
 )
@@ -109,11 +110,15 @@ SHORT_TANGENT_VERSION = "ms10"
 SINGLE_TARGET_VERSION = "ms15"
 """Version that stores only the base shape, without other morph targets."""
 STREAM_VERSIONS = ("ms10", "ms11", "ms12", "ms13")
+SEPARATE_SKELETON_VERSION = "sk10"
+"""Version for skinned meshes of SDK 2.21 and later, whose skeleton is a file of its own."""
 BLOCK_VERSIONS = ("ms14", "ms15", "sk10")
 READ_VERSIONS = (SOUP_VERSION, *STREAM_VERSIONS, *BLOCK_VERSIONS)
-WRITTEN_VERSIONS = (SOUP_VERSION, *STREAM_VERSIONS, "ms14", "ms15")
+WRITTEN_VERSIONS = READ_VERSIONS
 ANIMATED_VERSIONS = ("ms10", "ms11", "ms12")
 """Versions that can hold animations."""
+SKINNED_EXTENSION = ".mesh_skinned"
+"""Extension of files of :data:`SEPARATE_SKELETON_VERSION`."""
 LIGHTMAP_VERSIONS = ("ms12", "ms13", "ms14", "ms15")
 SKINNED_VERSIONS = (*STREAM_VERSIONS, "ms14", "sk10")
 

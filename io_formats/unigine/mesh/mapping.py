@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING, Any
 from ...core.errors import ExportError, MeshferryError
 from ...core.import_choices import all_choices
 from ...core.messages import Kind, Message, Text, joined
-from ...core.scene import Node, Scene
+from ...core.scene import Node, Scene, Skeleton
 from ...passes.flatten import meshes_in_one_space
 from ...passes.join_meshes import join
 from ...passes.lods import coarser_nodes, join_levels
 from ...projects import Projects
+from ..project.new_assets import TargetFolder
 from ..project.project import open_project
+from ..skeleton.references import report_unproven
+from .characters import CHARACTER_SDK, OLDER_SDK, add_companions, refuse_other_sdk
 from .document import MeshFile
 from .document_builder import MeshBuilder
-from .format import ReadOptions, WriteOptions
+from .format import BLOCK_VERSIONS, SEPARATE_SKELETON_VERSION, SKINNED_EXTENSION, ReadOptions, WriteOptions
 from .scene_builder import SceneBuilder
 
 if TYPE_CHECKING:
@@ -35,6 +38,8 @@ def files_of(scene: Scene, options: WriteOptions) -> list[Scene]:
     ExportError
         Objects to be joined, or levels of one object, have different armatures.
     """
+    if options.mesh_version == "SK10":
+        report_unproven(scene.report)
     whole: list[Node] = []
     for number, node in enumerate(scene.nodes):
         finest = node.lod_of
@@ -98,16 +103,40 @@ def to_scene(document: MeshFile, name: str, options: ReadOptions) -> Scene:
 
 
 def from_scene(scene: Scene, options: WriteOptions) -> MeshFile:
-    """Map a scene with one mesh to a file.
+    """Map a scene with one mesh to a file whose folder is not known."""
+    return from_scene_at(scene, options, None, None)
+
+
+def from_scene_at(scene: Scene, options: WriteOptions, path: Path | None, projects: Projects | None) -> MeshFile:
+    """Map a scene with one mesh to a file at a path, with the skeleton file of sk10 beside it.
 
     ``scene.warnings`` reports what is left out or repaired.
 
     Raises
     ------
     ExportError
-        Data that the version, or any file, cannot hold; the message says what to do.
+        Data that the version, or any file, cannot hold; a version that the project of the file does not load, or that
+        has another extension; a skeleton file with other joints in the folder. The message says what to do.
     """
-    return MeshBuilder(scene, options).build()
+    is_skinned_name = path is not None and path.suffix.lower() == SKINNED_EXTENSION
+    if is_skinned_name and "mesh_version" not in options.given and options.mesh_version != "SK10":
+        options = replace(options, mesh_version="SK10")
+        report_unproven(scene.report)
+    if path is not None and is_skinned_name != (options.mesh_version == "SK10"):
+        template = "{}: files of sk10 have the extension {}, all others .mesh"
+        raise ExportError(template, path.name, SKINNED_EXTENSION)
+    document = MeshBuilder(scene, options).build()
+    is_deformed = bool(document.bones) or any(len(surface.targets) > 1 for surface in document.surfaces)
+    if is_deformed and document.version in BLOCK_VERSIONS:
+        has_skeleton_file = document.version == SEPARATE_SKELETON_VERSION
+        unstated = CHARACTER_SDK if has_skeleton_file else OLDER_SDK
+        target = TargetFolder(path, unstated, projects or Projects())
+        refuse_other_sdk(document.version, target, scene.name)
+        if has_skeleton_file:
+            number = scene.nodes[0].skeleton
+            skeleton = scene.skeletons[number] if number is not None else Skeleton(scene.nodes[0].name)
+            add_companions(document, skeleton, target, path, scene.name)
+    return document
 
 
 def facts(document: MeshFile) -> dict[str, Any]:

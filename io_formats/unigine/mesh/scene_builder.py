@@ -15,6 +15,7 @@ from ...geometry.vertices import weld_map
 from ...passes import lods
 from .. import joint_tracks, space
 from ..bones import to_skeleton
+from ..skeleton.stored_data import text_of_rest
 from ..space import rotate_180
 from . import document as doc
 from .codec import soup_name
@@ -59,6 +60,8 @@ class SceneBuilder:
         """Map the bone table to the scene's only skeleton."""
         skeleton = to_skeleton(self.scene.name, self.document.bones, self.document.transforms)
         skeleton.guid, skeleton.path = self.document.skeleton_guid, self.document.skeleton_path
+        rest = self.document.rest_transforms
+        skeleton.file_data = text_of_rest(self.document.bones, self.document.transforms, rest)
         self.scene.skeletons.append(skeleton)
         node.skeleton = 0
 

@@ -384,6 +384,8 @@ def _mounted_folder(files: RootedFiles, path: str) -> Path | None:
     if not isinstance(stated, str) or not stated.strip():
         return None
     text = stated.strip()
+    if "\0" in text:  # for Windows, such a path is one of a file that does not exist
+        raise FormatError("The mounted folder cannot be used: {}: {}", "embedded null character", text, file=path)
     named = os.path.join(files.location(path).parent, text.replace("\\", "/"))
     try:
         folder = "" if is_network_path(text) or leads_to_network(named) else os.path.realpath(named)

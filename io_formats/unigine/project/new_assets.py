@@ -30,12 +30,15 @@ from .project_materials import BASES, engine_path
 
 
 class AssetKind(Enum):
-    """Kind of an asset: the element ``type`` of its ``.meta`` file."""
+    """Kind of an asset: the element ``type`` of its ``.meta`` file. Files are written in this order."""
 
-    MESH = "mesh"
-    NODE = "node"
-    MATERIAL = "material"
     TEXTURE = "texture"
+    MATERIAL = "material"
+    SKELETON = "skeleton"
+    MESH = "mesh"
+    MESH_SKINNED = "mesh_skinned"
+    ANIMATION = "animation"
+    NODE = "node"
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,12 @@ class NewAsset:
     file."""
     parameters: tuple[Parameter, ...] = ()
     """Import settings, in the order of the file."""
+    guid: str = ""
+    """The GUID, if other files were built with it before; otherwise it is chosen when the files are written."""
+
+
+AS_IT_IS = (Parameter("bool", "unchanged", "1"),)
+"""Import setting of files that the engine loads as they are."""
 
 
 def meta_text(asset: NewAsset, guid: str, version: str) -> bytes:
@@ -180,6 +189,8 @@ class TargetFolder:
         Version of the SDK outside of projects.
     projects:
         The projects that are open.
+    latest:
+        Limit for the version, if files are for an older SDK than the project's; empty for no limit.
 
     Raises
     ------
@@ -187,7 +198,8 @@ class TargetFolder:
         The folder is one into which only the editor may write.
     """
 
-    def __init__(self, path: Path | None, version: str, projects: Projects) -> None:
+    def __init__(self, path: Path | None, version: str, projects: Projects, latest: str = "") -> None:
+        self._latest = latest
         self.folder = Path(os.path.realpath(path.parent)) if path is not None else None
         self._version = version
         self._root = self.folder
@@ -214,7 +226,12 @@ class TargetFolder:
 
     @cached_property
     def version(self) -> str:
-        """The version for new files: the highest of the project's worlds, or else of its other files."""
+        """The version for new files: the project's, or the given one outside of projects, within the limit."""
+        own = self._project_version()
+        return self._latest if self._latest and sdk_of(self._latest) < sdk_of(own) else own
+
+    def _project_version(self) -> str:
+        """Return the highest version of the project's worlds, or else of its other files."""
         if self.project is None:
             return self._version
         for extension in _STATING:
@@ -245,8 +262,11 @@ class TargetFolder:
         ExportError
             The ``.meta`` file cannot be read.
         """
-        path = self.folder / (name + META) if self.folder is not None else None
-        if path is None or not os.path.lexists(path):
+        return self._meta_at(self.folder / (name + META)) if self.folder is not None else None
+
+    @staticmethod
+    def _meta_at(path: Path) -> AssetMeta | None:
+        if not os.path.lexists(path):
             return None
         try:
             return parse_asset_meta(read_bytes(path))
@@ -259,9 +279,8 @@ class TargetFolder:
         Outside of projects, ``salt`` gives files with equal paths different GUIDs, in case they are later copied into
         one project. A GUID that another file has is not used.
         """
-        meta = self.meta(name)
-        if meta is not None:
-            return meta.primary.guid if meta.primary is not None else meta.guid
+        if self.folder is not None and (stated := self.guid_of(self.folder / name)):
+            return stated
         seed = path_key(self.relative(name)) + ("" if self.project is not None else f" {salt}")
         number = 1
         while True:
@@ -270,6 +289,18 @@ class TargetFolder:
             if not self._is_taken(found, name):
                 return found
             number += 1
+
+    def guid_of(self, path: Path) -> str:
+        """Return the GUID by which files refer to a file, from its ``.meta``; empty without one."""
+        meta = self._meta_at(path.with_name(path.name + META))
+        if meta is None:
+            return ""
+        return meta.primary.guid if meta.primary is not None else meta.guid
+
+    def files(self, asset: NewAsset, guids: Mapping[str, str]) -> list[OutputFile]:
+        """Return the files of an asset: its ``.meta`` unless that exists, and its content."""
+        meta = OutputFile(asset.name + META, meta_text(asset, guids[asset.name], self.version))
+        return [*([meta] if self.meta(asset.name) is None else []), OutputFile(asset.name, asset.encode(guids))]
 
     def _is_taken(self, guid: str, name: str) -> bool:
         if guid in BASES or engine_path(guid):

@@ -139,6 +139,10 @@ class Project:
         own = engine_path(guid)
         return _engine_file(own) if own else Found(None, Rule.MISSING)
 
+    def asset_of(self, runtime: str) -> str | None:
+        """Return the path of the asset from which a runtime was made, or None."""
+        return self._guids.source_of(runtime)
+
     def reference_to(self, path: str) -> str:
         """Return the GUID by which other files refer to the file at a path; empty if it has none.
 

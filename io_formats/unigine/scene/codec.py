@@ -19,8 +19,7 @@ from ...core.messages import Message, Named, Report, Text, counted, joined
 from ...encodings.xml_files import parse_xml
 from ..mesh.document import MeshFile, Surface, Target
 from ..project import new_assets
-from ..project.guids import META
-from ..project.new_assets import AssetKind, NewAsset, TargetFolder, meta_text
+from ..project.new_assets import AssetKind, NewAsset, TargetFolder
 from ..values import escaped, matrix_words, transform_element
 
 Matrices = npt.NDArray[np.float64]
@@ -39,6 +38,10 @@ MESH_KINDS = (
     "ObjectMeshClutter",
     "ObjectMeshDynamic",
 )
+POSE_KIND = "NodeSkeletonPose"
+"""Type of the nodes that pose the skinned meshes below them. Their transform precedes their fields."""
+CONTROLLED = "controlled_objects"
+"""Name of the field of such a node that holds the ids of its skinned meshes, if it poses only some."""
 REFERENCE_FIELDS = {"NodeReference": "reference", "NodeLayer": "layer"}
 """Name of the field that holds the reference to a node file, by type of the node."""
 
@@ -79,6 +82,8 @@ class SceneNode:
     """Attributes and texts of child elements that are not fields of this class, by name."""
     geometry: MeshFile | None = None
     """A mesh inside the file (section 4)."""
+    graph_clips: list[str] = field(default_factory=list)
+    """References of the animations in the graph that poses the node; found when references are followed."""
     instances: Matrices | None = None
     """(n, 4, 4) matrices of the instances of a cluster's mesh, relative to the node."""
 
@@ -374,14 +379,16 @@ def _values(element: Element) -> dict[str, str]:
     """Return the attributes and the short texts of child elements for which ``SceneNode`` has no field."""
     values = {name: value for name, value in element.attrib.items() if name not in _OWN_ATTRIBUTES}
     for child in element:
-        text = (child.text or "").strip()
+        text = (child.text or "").strip() or child.get("guid", "")
+        if child.tag == CONTROLLED:
+            values[child.tag] = " ".join(each.get("id", "") for each in child)
         if child.tag not in _OWN_FIELDS and not len(child) and 0 < len(text) <= _LONGEST_VALUE:
             values.setdefault(child.tag, text)
     return values
 
 
 _HEAD = b'<?xml version="1.0" encoding="utf-8"?>\n'
-_ORDER = (AssetKind.TEXTURE, AssetKind.MATERIAL, AssetKind.MESH, AssetKind.NODE)
+_ORDER = tuple(AssetKind)
 
 
 def write(document: SceneFile) -> bytes:
@@ -406,13 +413,8 @@ def write_files(document: SceneFile, stem: str) -> list[OutputFile]:
     salt = _salt(assets)
     guids: dict[str, str] = {}
     for asset in assets:
-        guids[asset.name] = new.target.guid(asset.name, salt)
-    outputs: list[OutputFile] = []
-    for asset in assets:
-        if new.target.meta(asset.name) is None:
-            meta = meta_text(asset, guids[asset.name], new.target.version)
-            outputs.append(OutputFile(asset.name + META, meta))
-        outputs.append(OutputFile(asset.name, asset.encode(guids)))
+        guids[asset.name] = asset.guid or new.target.guid(asset.name, salt)
+    outputs = [output for asset in assets for output in new.target.files(asset, guids)]
     return new_assets.with_manifest(new.target.folder, outputs)
 
 
@@ -421,7 +423,7 @@ def _salt(assets: list[NewAsset]) -> str:
     digest = hashlib.sha1(usedforsecurity=False)
     for asset in assets:
         digest.update(asset.name.encode("utf-8", "surrogatepass"))
-        if asset.kind in {AssetKind.MESH, AssetKind.NODE}:
+        if asset.kind not in {AssetKind.TEXTURE, AssetKind.MATERIAL}:
             digest.update(asset.encode({}))
     return digest.hexdigest()
 
@@ -454,7 +456,8 @@ def _node_lines(node: SceneNode, guids: Mapping[str, str]) -> list[bytes]:
         content = f"guid://{guids[value]}" if value in guids else value
         lines.append(b"\t<%s>%s</%s>" % (name.encode(), escaped(content), name.encode()))
     lines += [b"\t" + _surface_element(surface, guids) for surface in node.surfaces]
-    return [*lines, b"\t" + transform_element(matrix_words(node.matrix))]
+    transform = b"\t" + transform_element(matrix_words(node.matrix))
+    return [lines[0], transform, *lines[1:]] if node.kind == POSE_KIND else [*lines, transform]
 
 
 def _surface_element(surface: SurfaceSetting, guids: Mapping[str, str]) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +13,7 @@ from ...core.capabilities import losses
 from ...core.errors import ExportError
 from ...core.messages import Message, Report, counted, listed
 from ...core.placement import Camera, Light, ModelUse, PartUse, PlacedNode, Placement, PlacementPart, SlotUse
-from ...core.scene import Material, Mesh, Scene
+from ...core.scene import Clip, Material, Mesh, Scene, Skeleton
 from ...disk.file_names import distinct_file_names, file_name
 from ...encodings.xml_files import DEPTH_LIMIT
 from ...passes.flatten import fit
@@ -25,11 +25,14 @@ from ..mesh import codec as mesh_codec
 from ..mesh import document_builder as mesh_document_builder
 from ..mesh import format as mesh_format
 from ..mesh import mapping as mesh_mapping
+from ..mesh.characters import CHARACTER_SDK, OLDER_SDK, skinned_asset
 from ..mesh.document import MeshFile
-from ..project.new_assets import AssetKind, NewAsset, Parameter, TargetFolder
+from ..project.new_assets import AS_IT_IS, AssetKind, NewAsset, TargetFolder, sdk_of
 from ..project.new_materials import material_assets
+from ..skeleton.references import report_unproven
 from ..values import printable
-from .codec import MOST_NODES, Matrices, NewSet, NodeIds, SceneFile, SceneNode, SurfaceSetting
+from .characters import CharacterFiles, WrittenClip, playing_values, pose_values, skinned_values
+from .codec import MOST_NODES, POSE_KIND, Matrices, NewSet, NodeIds, SceneFile, SceneNode, SurfaceSetting
 from .format import WriteOptions
 
 _MOST_LEVELS = DEPTH_LIMIT - 10
@@ -61,6 +64,10 @@ class WrittenModel:
     is_skinned: bool
     material: Callable[[str], str]
     """Function that returns the reference of a material by its name; empty without a material."""
+    skeleton: str = ""
+    """GUID of the skeleton file of a character of SDK 2.21 or later."""
+    clips: Mapping[str, WrittenClip] = field(default_factory=dict)
+    """Animations of the model by name."""
 
 
 class NodeBuilder:
@@ -72,14 +79,14 @@ class NodeBuilder:
         models: Sequence[WrittenModel],
         parts: Sequence[str],
         report: Report,
-        *,
-        has_collision: bool,
+        options: WriteOptions,
     ) -> None:
         self._placement = placement
         self._models = models
         self._parts = parts
         self._report = report
-        self._flags = ("intersection", "collision") if has_collision else ("intersection",)
+        self._flags = ("intersection", "collision") if options.use_collision else ("intersection",)
+        self._has_poses = options.characters == "POSE"
         self._lights: list[str] = []
         self._flattened: list[str] = []
         self._guessed: list[str] = []
@@ -102,10 +109,11 @@ class NodeBuilder:
             made.append(SceneNode("NodeDummy", printable(title), ids.new(title)))
             depths.append(1)
         root = len(made) - 1
-        for node in part.nodes:
+        poses = self._poses(part) if self._has_poses else {}
+        for number, node in enumerate(part.nodes):
             parent = places[node.parent] if node.parent >= 0 else root
             places.append(len(made))
-            for found in self._made(node, parent, len(made)):
+            for found in self._made(node, parent, len(made), poses.get(number, ""), is_posed=node.parent in poses):
                 found.identifier = ids.new(f"{found.parent} {found.name}")
                 depths.append(depths[found.parent] + 1 if found.parent >= 0 else 1)
                 made.append(found)
@@ -128,16 +136,45 @@ class NodeBuilder:
             distances = _LEVEL_DISTANCE, _LEVEL_DISTANCE * 3
             self._report.note("default-lod-distances", template, *distances, listed(names))
 
-    def _made(self, node: PlacedNode, parent: int, index: int) -> Iterable[SceneNode]:
-        """Yield the new node for a placed node, followed by a node for each of its instances."""
+    def _poses(self, part: PlacementPart) -> dict[int, str]:
+        """Return the GUIDs of the skeletons by which plain nodes pose all skinned meshes below them."""
+        found: dict[int, set[str]] = {}
+        for node in part.nodes:
+            skeleton = self._models[node.content.model].skeleton if isinstance(node.content, ModelUse) else ""
+            if skeleton and node.parent >= 0 and part.nodes[node.parent].content is None:
+                is_in_place = np.allclose(node.matrix, np.identity(4), rtol=0, atol=1e-6)
+                found.setdefault(node.parent, set()).add(skeleton if is_in_place else "")
+        return {number: guids.pop() for number, guids in found.items() if len(guids) == 1 and "" not in guids}
+
+    def _made(self, node: PlacedNode, parent: int, index: int, pose: str, *, is_posed: bool) -> Iterable[SceneNode]:
+        """Yield the new node for a placed node, followed by the nodes below it for its instances or its mesh.
+
+        Parameters
+        ----------
+        pose:
+            GUID of the skeleton by which the node poses its children.
+        is_posed:
+            Whether the parent poses the node.
+        """
         content = node.content
+        model = self._models[content.model] if isinstance(content, ModelUse) else None
         if isinstance(content, ModelUse) and node.instances is not None:
             yield self._node(node, parent, None)
             for number, matrix in enumerate(node.instances, 1):
                 place = PlacedNode(f"{node.name or 'instance'}_{number}", 0, matrix, content)
                 yield self._node(place, index, content)
+        elif self._has_poses and model is not None and model.skeleton and not is_posed:
+            yield self._pose(node, parent, model.skeleton)
+            yield self._node(PlacedNode(node.name, 0, content=content), index, content)
+        elif pose:
+            yield self._pose(node, parent, pose)
         else:
             yield self._node(node, parent, content)
+
+    def _pose(self, node: PlacedNode, parent: int, guid: str) -> SceneNode:
+        made = self._node(node, parent, None)
+        made.kind, made.values = POSE_KIND, pose_values(guid)
+        return made
 
     def _node(self, node: PlacedNode, parent: int, content: object) -> SceneNode:
         made = SceneNode("NodeDummy", "", "", parent, not node.is_hidden, self._matrix(node))
@@ -145,6 +182,11 @@ class NodeBuilder:
             model = self._models[content.model]
             made.kind = "ObjectMeshSkinned" if model.is_skinned else "ObjectMeshStatic"
             made.values["mesh_name"] = model.reference
+            if model.skeleton and self._has_poses:
+                made.values = skinned_values(model.reference)
+            elif model.skeleton or model.clips:
+                made.kind = "ObjectMeshSkinnedLegacy" if model.skeleton else made.kind
+                made.values = playing_values(model.reference, model.clips, content.animation)
             made.surfaces = self._surfaces(node, model, content)
         elif isinstance(content, PartUse):
             made.kind = "NodeReference"
@@ -230,7 +272,6 @@ def _camera_values(camera: Camera) -> dict[str, str]:
     }
 
 
-_AS_IT_IS = (Parameter("bool", "unchanged", "1"),)
 _MESH_VERSIONS = (((2, 21), "MS15"), ((2, 20), "MS14"), ((2, 19), "MS13"), ((2, 15), "MS12"))
 _MOST_NAMES = 5
 
@@ -244,14 +285,20 @@ class SetBuilder:
     def __init__(self, scene: Scene, options: WriteOptions, path: Path | None, projects: Projects) -> None:
         self.scene = scene
         self.report = scene.report
-        self.target = TargetFolder(path, options.sdk_version, projects)
+        latest = OLDER_SDK if options.characters == "UPGRADE" else ""
+        self.target = TargetFolder(path, options.sdk_version, projects, latest)
         self.name = path.stem if path is not None else file_name(scene.name)
         self.has_own_nodes = scene.placement is None
         self.placement: Placement = placement_of_nodes(scene) if scene.placement is None else scene.placement
         self.new = NewSet(self.target)
         self._materials = {material.name: material for material in scene.materials}
         self._references = {name: self._reference(material) for name, material in self._materials.items()}
-        self._collides = options.use_collision
+        self._options = options
+        self._is_new = self.target.sdk >= sdk_of(CHARACTER_SDK)
+        is_upgraded = self.target.version == OLDER_SDK and options.characters == "UPGRADE"
+        self._holds_clips = self._is_new or is_upgraded
+        version = "AN13" if self._is_new else "AN11"
+        self._files = CharacterFiles(self.target, f"{self.name}/", version, self.report)
 
     def build(self) -> SceneFile:
         """Return the document of the scene.
@@ -267,7 +314,7 @@ class SetBuilder:
         uses = [f"guid://{guid}" if guid else f"{self.name}/{name}.node" for guid, name in pairs]
         models = self._models()
         self._add_materials(models)
-        builder = NodeBuilder(self.placement, models, ["", *uses], self.report, has_collision=self._collides)
+        builder = NodeBuilder(self.placement, models, ["", *uses], self.report, self._options)
         documents = [
             SceneFile("nodes", self.target.version, builder.nodes(part, title))
             for part, title in zip(self.placement.parts, [self.name, *names], strict=True)
@@ -294,24 +341,46 @@ class SetBuilder:
         animated: list[str] = []
         for model, name in zip(self.placement.models, names, strict=True):
             scene = model.read()
-            if scene.clips:
-                animated.append(model.name)
             file = self._mesh_scene(scene, name)
             reference = self.target.reference(model.file)
+            if scene.clips and (reference or not scene.skeletons or not self._holds_clips):
+                animated.append(model.name)
             written, document = self._mesh(file)
             if reference:
-                written = replace(written, reference=f"guid://{reference}")
+                guid = file.skeletons[0].guid if file.skeletons and self._is_new else ""
+                written = replace(written, reference=f"guid://{reference}", skeleton=guid)
             else:
-                written = replace(written, reference=f"{self.name}/{name}.mesh")
-                data = mesh_codec.write(document)
-                self.new.findings += _findings(document, name)
-                self.report_all(file.warnings)
-                asset = NewAsset(written.reference, AssetKind.MESH, lambda _guids, data=data: data, _AS_IT_IS)  # type: ignore[misc]
-                self.new.assets.append(asset)
+                written = self._with_files(written, document, file, scene.clips, name)
             found.append(written)
-        text = "{} whose animation the scene does not name; choose it in the editor: {}"
+        text = "{} whose animation is not in the scene; export it as .anim and choose it in the editor: {}"
         self.report.loss_of("animation-not-named", text, animated, "mesh", "meshes", most=_MOST_NAMES)
+        if any(asset.kind is AssetKind.MESH_SKINNED for asset in self.new.assets):
+            report_unproven(self.report)
+            if self._options.characters == "POSE":
+                self.report.note("pose-without-graph", "a skeleton pose moves once you assign an animation graph to it")
+        self.new.assets += self._files.assets
         return found
+
+    def _with_files(
+        self, written: WrittenModel, document: MeshFile, file: Scene, clips: list[Clip], name: str
+    ) -> WrittenModel:
+        """Add the files of a model that is not in the project, and return it with references to them."""
+        skeleton = file.skeletons[0] if file.skeletons else None
+        if document.version == mesh_format.SEPARATE_SKELETON_VERSION:
+            guid = self._files.name_skeleton(document, skeleton or Skeleton(name))
+            reference = f"{self.name}/{name}{mesh_format.SKINNED_EXTENSION}"
+            asset = skinned_asset(reference, document, mesh_codec.write(document))
+            written = replace(written, skeleton=guid)
+        else:
+            reference, data = f"{self.name}/{name}.mesh", mesh_codec.write(document)
+            asset = NewAsset(reference, AssetKind.MESH, lambda _guids: data, AS_IT_IS)
+        self.new.findings += _findings(document, name)
+        self.report_all(file.warnings)
+        self.new.assets.append(asset)
+        if skeleton is None or not self._holds_clips:
+            return replace(written, reference=reference)
+        made = self._files.clips(file.part(name, skeletons=[skeleton], clips=clips), written.skeleton)
+        return replace(written, reference=reference, clips=made)
 
     def report_all(self, messages: list[Message]) -> None:
         """Add messages to the warnings of the scene."""
@@ -333,7 +402,8 @@ class SetBuilder:
         """Return a model whose reference is not set yet, and its document."""
         mesh = scene.nodes[0].mesh
         is_skinned = scene.nodes[0].skeleton is not None
-        options = mesh_format.WriteOptions(mesh_version=self._mesh_version(mesh, is_skinned=is_skinned))
+        version = self._mesh_version(mesh, is_skinned=is_skinned)
+        options = mesh_format.WriteOptions(mesh_version=version)
         document = mesh_document_builder.MeshBuilder(scene, options).build()
         names = _slot_materials(mesh, scene.nodes[0].name) if mesh is not None else {}
         surfaces = []
@@ -342,12 +412,12 @@ class SetBuilder:
             material = waiting.pop(0) if waiting else ""
             surface.name = printable(surface.name)
             surfaces.append(WrittenSurface(surface.name, material, level_of(surface.name) or 0))
-        return WrittenModel("", tuple(surfaces), is_skinned, self.material), document
+        return WrittenModel("", tuple(surfaces), is_skinned or version == "SK10", self.material), document
 
     def _mesh_version(self, mesh: Mesh | None, *, is_skinned: bool) -> str:
         version = next((name for sdk, name in _MESH_VERSIONS if self.target.sdk >= sdk), "MS11")
         has_keys = mesh is not None and bool(mesh.shape_keys)
-        return "MS14" if version == "MS15" and (is_skinned or has_keys) else version
+        return "SK10" if self._is_new and (is_skinned or has_keys) else version
 
     def material(self, name: str) -> str:
         """Return the reference of a material by its name; empty if it has no file."""

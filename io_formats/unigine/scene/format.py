@@ -53,11 +53,27 @@ class WriteOptions(Options):
         default="2.19.0.3",
         section="File",
         choices=(
-            Choice("2.21.0.0", "SDK 2.21", "Meshes become ms15, or ms14 with bones or shape keys"),
+            Choice("2.22.0.0", "SDK 2.22", "As for SDK 2.21"),
+            Choice("2.21.0.0", "SDK 2.21", "Meshes become ms15, or sk10 with bones or shape keys"),
             Choice("2.20.0.0", "SDK 2.20", "Meshes become ms14"),
             Choice("2.19.0.3", "SDK 2.19", "Meshes become ms13"),
             Choice("2.16.1.0", "SDK 2.15 to 2.18", "Meshes become ms12"),
             Choice("2.11.0.0", "SDK 2.11 to 2.13", "Meshes become ms11"),
+        ),
+    )
+    characters: str = option(
+        "Characters",
+        "How SDK 2.21 and later play meshes with an armature",
+        default="LEGACY",
+        section="Armature",
+        choices=(
+            Choice("LEGACY", "Legacy, Playing", "Each mesh plays the active action of its armature by itself"),
+            Choice(
+                "POSE",
+                "Skeleton Pose",
+                "Experimental: a node that poses its meshes by an animation graph, which you make in the editor",
+            ),
+            Choice("UPGRADE", "2.20, to Be Upgraded", "Files of SDK 2.20, which the editor converts when it opens"),
         ),
     )
     use_collision: bool = option(
@@ -69,9 +85,7 @@ UNIGINE_SCENE = FileFormat(
     name="unigine_scene",
     label="UNIGINE Scene",
     extensions=(".node", ".world"),
-    capabilities=replace(
-        mesh_format.CAPABILITIES, joint_clips=False, node_hierarchy=True, placement=True, bakes_materials=True
-    ),
+    capabilities=replace(mesh_format.CAPABILITIES, node_hierarchy=True, placement=True, bakes_materials=True),
     modules=modules_of(__package__),
     is_linked=True,
     is_patched=True,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -29,9 +29,11 @@ from ...projects import Projects
 from ..project.project import Project, open_project
 from . import codec, references
 from .codec import (
+    CONTROLLED,
     MESH_KINDS,
     MOST_LEVELS,
     MOST_NODES,
+    POSE_KIND,
     REFERENCE_FIELDS,
     SceneFile,
     SceneNode,
@@ -84,7 +86,7 @@ def facts(document: SceneFile) -> dict[str, Any]:
 
 
 _LIGHTS = {"LightOmni": LightKind.POINT, "LightProj": LightKind.SPOT, "LightWorld": LightKind.SUN}
-_CAMERAS = {"PlayerSpectator", "PlayerDummy", "PlayerPersecutor", "PlayerActor"}
+_CAMERAS = dict.fromkeys(("PlayerSpectator", "PlayerDummy", "PlayerPersecutor", "PlayerActor"))
 _FIELD_OF_VIEW = 60.0
 _BRIGHTEST = 1e6
 _FARTHEST = 1e6
@@ -135,7 +137,7 @@ def _within(value: float, least: float, most: float) -> float:
     return min(max(value, least), most)
 
 
-_PLAIN = {"", "NodeDummy", "NodePivot", "ObjectDummy", "NodeReference", "NodeLayer", *MESH_KINDS}
+_PLAIN = {"", "NodeDummy", "NodePivot", "ObjectDummy", "NodeReference", "NodeLayer", POSE_KIND, *MESH_KINDS}
 """Node types that are imported completely, and types that have nothing but a transform."""
 _SHOWN_VALUES = ("material", "width", "height", "radius", "fov", "reference", "layer", "mesh_name")
 """Values of nodes that Blender has no counterpart for; they are stored as custom properties."""
@@ -179,7 +181,16 @@ class PlacementBuilder:
             rest = sum(self._others.values()) - sum(count for _, count in self._others.most_common(_NAMED))
             more = Text(" and {:,} more", rest) if rest else ""
             nodes = counted(sum(self._others.values()), "node")
-            self.scene.report.note("nodes-as-empties", "{} imported as empties: {}{}", nodes, ", ".join(kinds), more)
+            has_lights, has_cameras = (not group.keys().isdisjoint(self._others) for group in (_LIGHTS, _CAMERAS))
+            hint: str = ""
+            if has_lights and has_cameras:
+                hint = Text("; the options Lights and Cameras make lights and cameras")
+            elif has_lights:
+                hint = Text("; the option Lights makes lights")
+            elif has_cameras:
+                hint = Text("; the option Cameras makes cameras")
+            template = "{} imported as empties: {}{}{}"
+            self.scene.report.note("nodes-as-empties", template, nodes, ", ".join(kinds), more, hint)
         return self.scene
 
     def _add_part(self, document: SceneFile, name: str, path: str) -> int:
@@ -213,6 +224,7 @@ class PlacementBuilder:
         coarser: list[PlacedNode] = []
         is_product = is_of_editor(part.path)
         uses = Counter(node.identifier for node in document.nodes)
+        self._find_poses(document.nodes)
         for node in document.nodes:
             content = self._content(node, geometries)
             placed = PlacedNode(node.name or node.kind, node.parent, node.matrix, content)
@@ -335,10 +347,10 @@ class PlacementBuilder:
         found = self._find(reference)
         if found is None or found.is_source:
             return self._source_model(node, reference, found)
-        animation = self._animation(node)
-        key = (found.path, animation.path if animation is not None else "")
+        animations = self._animations(node)
+        key = (found.path, *(animation.path for animation in animations))
         if key not in self._models:
-            model = PlacedModel(node.name, references.from_file(found, animation, node.name), found.path)
+            model = PlacedModel(node.name, references.from_file(found, animations, node.name), found.path)
             model.file = found.full
             self._add_model(key, model)
         return self._models[key]
@@ -357,13 +369,37 @@ class PlacementBuilder:
             self._add_model(key, PlacedModel(node.name, read, source.file.name, source.file, source.guid))
         return self._models[key]
 
-    def _animation(self, node: SceneNode) -> LinkedFile | None:
-        reference = node.values.get("anim_name", "")
-        found = self._find(reference) if reference else None
-        if reference and (found is None or found.is_source):
-            self.unresolved.add(Problem.ANIMATION, Named("animation", f"{node.name} ({reference})"))
-            return None
+    def _animations(self, node: SceneNode) -> list[LinkedFile]:
+        """Return the animations that a node plays by itself, and those of the graph by which it is posed."""
+        found: list[LinkedFile] = []
+        own = node.values.get("anim_name", "")
+        for reference in dict.fromkeys([*([own] if own else []), *node.graph_clips]):
+            file = self._find(reference)
+            if file is None or file.is_source:
+                self.unresolved.add(Problem.ANIMATION, Named("animation", f"{node.name} ({reference})"))
+            else:
+                found.append(file)
         return found
+
+    def _find_poses(self, nodes: Sequence[SceneNode]) -> None:
+        """Find the animations of the graphs by which nodes pose the skinned meshes below them, or those they list."""
+        by_id = {node.identifier: node for node in nodes}
+        clips: list[list[str]] = []
+        for node in nodes:
+            own: list[str] = []
+            if node.kind == POSE_KIND and self._links is not None and (graph := node.values.get("anim_script")):
+                graph_clips = self._links.graph_clips(graph)
+                if graph_clips is None:
+                    self.unresolved.add(Problem.ANIMATION, Named("animation", f"{node.name} ({graph})"))
+                own = graph_clips or []
+                for name in node.values.get(CONTROLLED, "").split():
+                    if name in by_id:
+                        by_id[name].graph_clips = own
+            is_listed = node.kind == POSE_KIND and CONTROLLED in node.values
+            inherited = clips[node.parent] if node.parent >= 0 and node.kind != POSE_KIND else []
+            clips.append([] if is_listed else own or inherited)
+            if node.kind == "ObjectMeshSkinned" and not node.graph_clips:
+                node.graph_clips = clips[-1]
 
     def _add_model(self, key: tuple[str, ...], model: PlacedModel) -> None:
         self._models[key] = len(self._placement.models)

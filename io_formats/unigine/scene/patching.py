@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, insort
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Collection, Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from xml.parsers import expat
@@ -195,8 +195,10 @@ _BETWEEN_TAGS = re.compile(rb">\s+(?=<)")
 _MOST_NAMES = 5
 
 
-def patch(data: bytes, edits: Sequence[NodeEdit]) -> Patched:
+def patch(data: bytes, edits: Sequence[NodeEdit], reserved: Collection[str] = ()) -> Patched:
     """Return the file with edits of its nodes, each of which has the id of its node as key.
+
+    No added node gets an id of ``reserved``.
 
     Raises
     ------
@@ -207,7 +209,7 @@ def patch(data: bytes, edits: Sequence[NodeEdit]) -> Patched:
     """
     if not edits:
         return Patched(data, {})
-    patcher = _Patcher(data, find_spans(data), edits)
+    patcher = _Patcher(data, find_spans(data), edits, reserved)
     patched = patcher.run()
     _verify(patcher, patched)
     return patched
@@ -257,7 +259,7 @@ class _Replacements:
 class _Patcher:
     """One patch, collected as replacements of spans of the old bytes."""
 
-    def __init__(self, data: bytes, spans: SceneSpans, edits: Sequence[NodeEdit]) -> None:
+    def __init__(self, data: bytes, spans: SceneSpans, edits: Sequence[NodeEdit], reserved: Collection[str]) -> None:
         self.data = data
         self.spans = spans
         self.edits = {edit.key: edit for edit in edits}
@@ -266,17 +268,23 @@ class _Patcher:
         self.incoming: dict[str, list[bytes]] = {}
         """Elements to insert below each node, without the indentation of their first lines."""
         self.keys: dict[str, str] = {}
+        self.removed_texts: dict[str, str] = {}
         self.removed = self._removed()
         transforms = b" ".join(data[slice(*node.transform)] for node in spans.nodes.values() if node.transform)
         self.number = "%.12g" if _DIGITS.search(transforms) else SHORT_NUMBER
-        self._ids = NodeIds(spans.identifiers)
+        self._ids = NodeIds(spans.identifiers.union(reserved))
 
     def run(self) -> Patched:
         """Apply all edits and return the new bytes."""
         for edit in self.edits.values():
-            if edit.source:
+            if edit.content:
+                if [*find_spans(edit.content.encode()).nodes] != [edit.key]:
+                    raise ExportError("The removed node '{}' is damaged in the .blend file", edit.title)
+                self.keys[edit.key] = edit.key
+            elif edit.source:
                 self.keys[edit.key] = self._ids.new(f"{edit.source} {edit.name}")
             elif edit.is_removed:
+                self.removed_texts[edit.key] = self._text_without_children(self._node(edit.key))
                 self.replaced.add(self._whole_lines(self._node(edit.key).span), b"")
             else:
                 self._change_node(edit)
@@ -292,7 +300,14 @@ class _Patcher:
         result = self.replaced.text((0, len(self.data)))
         report = Report()
         self._report_references(result, report)
-        return Patched(result, self.keys, report.messages)
+        return Patched(result, self.keys, report.messages, self.removed_texts)
+
+    def _text_without_children(self, node: NodeSpan) -> str:
+        """Return the text of a node without its child nodes and its indentation."""
+        own = _Replacements(self.data)
+        for span in node.children:
+            own.add(self._whole_lines(span), b"")
+        return _indented(own.text(node.span), self._indent(node.span) or b"", b"").decode()
 
     def _node(self, key: str) -> NodeSpan:
         found = self.spans.nodes.get(key)
@@ -394,20 +409,24 @@ class _Patcher:
     def _insert(self, edit: NodeEdit) -> None:
         """Add a moved or added node, including the nodes below it, to the elements to insert into its parent."""
         content = self.incoming.pop(edit.key, [])
-        node = self._node(edit.source or edit.key)
-        if edit.source:
-            text = self._copied(node, edit, content)
+        indent: bytes | None = b""
+        if edit.content:
+            text = edit.content.encode()
         else:
-            if content:
-                self.replaced.add(*self._with_content(node, content, self.replaced))
-            text = self.replaced.text(node.span, without=self._whole_lines(node.span))
+            node = self._node(edit.source or edit.key)
+            indent = self._indent(node.span)
+            if edit.source:
+                text = self._copied(node, edit, content)
+            else:
+                if content:
+                    self.replaced.add(*self._with_content(node, content, self.replaced))
+                text = self.replaced.text(node.span, without=self._whole_lines(node.span))
         parent = edit.parent or ""
         above = self.edits.get(parent)
         key = above.source if above is not None and above.source else parent
         level = self._child_indent(self._node(key) if key else self.spans.container)
-        indent = self._indent(node.span)
         if level is not None and indent is not None:
-            text = re.sub(rb"(?<=>)(\r?\n)" + re.escape(indent) + rb"(?=\s*<)", rb"\g<1>" + level, text)
+            text = _indented(text, indent, level)
         self.incoming.setdefault(parent, []).append(text)
 
     def _copied(self, node: NodeSpan, edit: NodeEdit, content: Sequence[bytes]) -> bytes:
@@ -478,6 +497,11 @@ class _Patcher:
         if named:
             template = "{} removed, though other nodes refer to them: {}"
             report.warning("removed-node-in-use", template, counted(len(named), "node"), listed(named, _MOST_NAMES))
+
+
+def _indented(text: bytes, indent: bytes, level: bytes) -> bytes:
+    """Return the text of an element with another indentation of its lines."""
+    return re.sub(rb"(?<=>)(\r?\n)" + re.escape(indent) + rb"(?=\s*<)", rb"\g<1>" + level, text)
 
 
 def _with_attribute(tag: bytes, name: bytes, value: bytes | None, after: bytes = b"") -> bytes:

@@ -5,6 +5,7 @@ The last section of docs/formats/unigine_projects.md describes the rules.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -26,11 +27,13 @@ from ..mesh.document import MeshFile
 from ..mesh.format import UNIGINE_MESH
 from ..mesh.scene_builder import UV_NAMES
 from ..project.fbx_assets import SourceMesh
-from ..project.guids import Rule
+from ..project.guids import Rule, plain_reference
 from ..project.project import Project
 from ..project.scene_materials import ProjectMaterials
 
 _OF_EDITOR = {".runtimes", ".cache_textures", ".editor2", ".thumbnails", "core", "editor2"}
+_GRAPH = ".agraph"
+_GRAPH_CLIP = re.compile(rb'"anim_guid"\s*:\s*"([0-9a-f]{40})"')
 _SOURCES = (".fbx", ".gltf", ".glb", ".obj", ".dae")
 
 
@@ -81,6 +84,20 @@ class ProjectLinks:
         file = "" if is_of_editor(found.path) else full
         return LinkedFile(found.path, partial(self._project.files.read, found.path), is_source, file, full)
 
+    def graph_clips(self, graph: str) -> list[str] | None:
+        """Return the references of the animations that an animation graph plays; None if the graph is missing.
+
+        Nodes refer to the runtime of a graph, which the editor compiles from it.
+        """
+        path = self._project.asset_of(plain_reference(graph)) or self._project.find(graph).path
+        if path is None or not path.lower().endswith(_GRAPH):
+            return None
+        try:
+            found = _GRAPH_CLIP.findall(self._project.files.read(path))
+        except FormatError:
+            return None
+        return list(dict.fromkeys(guid.decode() for guid in found))
+
     def source_mesh(self, reference: str) -> SourceMesh | None:
         """Return the FBX file from which a missing mesh was made; None if that is missing, too."""
         return self._project.source_mesh(reference)
@@ -118,8 +135,8 @@ def inline_mapping(geometry: MeshFile, name: str) -> Callable[[], Scene]:
     return partial(UNIGINE_MESH.to_scene, geometry, name)
 
 
-def from_file(file: LinkedFile, animation: LinkedFile | None, name: str) -> Callable[[], Scene]:
-    """Return a function that reads a mesh file, with the animation that it plays."""
+def from_file(file: LinkedFile, animations: Sequence[LinkedFile], name: str) -> Callable[[], Scene]:
+    """Return a function that reads a mesh file, with the animations that it plays."""
 
     def read() -> Scene:
         try:
@@ -129,7 +146,7 @@ def from_file(file: LinkedFile, animation: LinkedFile | None, name: str) -> Call
             scene = UNIGINE_MESH.to_scene(UNIGINE_MESH.read(data), name)
         except FormatError as problem:
             raise problem.in_file(file.path) from None
-        if animation is not None and scene.skeletons:
+        for animation in animations if scene.skeletons else ():
             _add_animation(scene, animation)
         return scene
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core.messages import Text
-from ...core.scene import FloatArray, PassThrough
+from ...core.scene import FloatArray
 from ...encodings.byte_reader import ByteStream
 from .. import bones
 from .. import values as unigine_values
@@ -25,11 +25,8 @@ class Profile:
 
 
 @dataclass
-class SkeletonFile(PassThrough):
-    """A skeleton file.
-
-    Parts that only the engine uses are kept, so that they can be written from the imported scene again.
-    """
+class SkeletonFile:
+    """A skeleton file."""
 
     version: str = "sn10"
     bones: list[Bone] = field(default_factory=list)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from ...core.errors import ExportError
-from ...core.messages import Message, Report, Text, counted, joined
+from ...core.messages import Message, Report, Text
 from ...core.scene import Scene
 from ..bones import check_bones, from_skeleton, to_skeleton
 from ..space import rotate_180
 from .codec import SkeletonFile
 from .format import ReadOptions, WriteOptions
+from .stored_data import skeleton_file, text_of_skeleton
 
 
 def check(document: SkeletonFile) -> list[Message]:
@@ -31,27 +31,10 @@ def check(document: SkeletonFile) -> list[Message]:
 
 
 def to_scene(document: SkeletonFile, name: str, options: ReadOptions) -> Scene:
-    """Map a skeleton file to Blender's space.
-
-    Profiles and retargeting are kept for a file written from this scene. Blender cannot store them, so a warning is
-    added.
-    """
+    """Map a skeleton file to Blender's space; masks, profiles and retargeting become ``file_data``."""
     scene = Scene(name, warnings=list(document.warnings))
     skeleton = to_skeleton(name, document.bones, document.transforms)
-    numbers = [
-        number
-        for entries, number in (
-            (document.blend_masks, counted(len(document.blend_masks), "blend mask")),
-            (document.time_profiles, counted(len(document.time_profiles), "time profile")),
-            (document.weight_profiles, counted(len(document.weight_profiles), "weight profile")),
-            (document.retargeting, counted(len(document.retargeting), "retargeting entry", "retargeting entries")),
-        )
-        if entries
-    ]
-    if numbers:
-        skeleton.pass_through = document
-        template = "Blender cannot store {}; a skeleton written from it lacks them"
-        scene.report.loss("engine-data-left-out", template, joined(numbers))
+    skeleton.file_data = text_of_skeleton(document)
     scene.skeletons.append(skeleton)
     return rotate_180(scene) if options.use_turn else scene
 
@@ -76,8 +59,7 @@ def from_scene(scene: Scene, options: WriteOptions) -> SkeletonFile:
         scene.report.change("no-bind-pose", template, scene.skeletons[0].name)
     skeleton = (rotate_180(scene, back=True) if options.use_turn else scene).skeletons[0]
     bones, transforms = from_skeleton(skeleton)
-    passed = skeleton.pass_through if isinstance(skeleton.pass_through, SkeletonFile) else SkeletonFile()
-    return replace(passed, bones=bones, transforms=transforms, warnings=[])
+    return skeleton_file(skeleton, bones, transforms)
 
 
 def facts(document: SkeletonFile) -> dict[str, Any]:

@@ -41,13 +41,11 @@ UUID = "*-????-????-*"
 class Importer(ImportAnyName):
     """Import of mesh assets, bundles, Collada files, animations and body shapes in any combination."""
 
-    bl_label = "Import SL Asset"
     bl_description = (
         "Import mesh assets and model bundles of Second Life and OpenSim and Collada files of uploads, with levels of "
         "detail, physics and rig; animations and body shapes, onto the active avatar if there is one; and whole "
         "regions and inventories from archives of OpenSim"
     )
-    entry_text = "Second Life (.llmesh, .slm, .dae, .anim, .bvh, .xml, .oar)"
     # The direction of bones is not an option, since the avatar skeleton defines it.
     option_table = tuple(option for option in import_table(*FORMATS) if option is not BONE_DIRECTION)
     usual_names = ";".join(

@@ -11,8 +11,7 @@ from ....blender_data.animation import clean_actions, cycles, playback, pose_cur
 from ....blender_data.animation.scene_time import SceneTime
 from ....blender_data.property_groups.translation_context import CONTEXT
 from ....io_formats.core.messages import counted
-from ....io_formats.second_life.animation.checks import EMOTES, HAND_POSES, emote_label, hand_pose_label
-from ....io_formats.second_life.animation.format import SECOND_LIFE_ANIMATION
+from ....io_formats.second_life.animation import format as anim_format
 from ...files.clip_export import active_action, rig_of
 from ...findings.finding_list import draw_findings
 from ...layouts import button, draw_rest, property_column, requires
@@ -28,8 +27,8 @@ PRIORITY_ITEMS = (
     ("ACTION", "As the Animation", "The priority of the whole animation"),
     *((str(number), str(number), f"Priority {number}") for number in range(7)),
 )
-HAND_ITEMS = tuple((str(number), label, "Shape of both hands") for number, label in enumerate(HAND_POSES))
-EMOTE_ITEMS = tuple((name or "NONE", label, "Face expression") for name, label in EMOTES.items())
+HAND_ITEMS = tuple((str(number), label, "Shape of both hands") for number, label in enumerate(anim_format.HAND_POSES))
+EMOTE_ITEMS = tuple((name or "NONE", label, "Face expression") for name, label in anim_format.EMOTES.items())
 MOST_BONES = 12
 """Largest number of bones with a priority of their own that are listed."""
 
@@ -271,7 +270,7 @@ def draw_animation(layout: Any, context: bpy.types.Context, _models: Any) -> Non
         if chosen_avatar(context) is not None:
             button(layout, OBJECT_OT_second_life_clean_action, text="Clean Action", icon="BRUSH_DATA")
         button(layout, "export_scene.second_life_anim_check", text="Check", icon="CHECKMARK")
-        draw_findings(layout, context, SECOND_LIFE_ANIMATION, rig.name)
+        draw_findings(layout, context, anim_format.SECOND_LIFE_ANIMATION, rig.name)
     row = layout.row(align=True)
     row.scale_y = 1.5
     row.enabled = action is not None
@@ -299,8 +298,8 @@ def draw_playback(layout: Any, context: bpy.types.Context, action: Any, kept: An
     ease.prop(kept, "ease_out", text_ctxt=CONTEXT)
     column.prop(kept, "priority", text_ctxt=CONTEXT)
     for label, operator, value, shown in (
-        ("Hand Pose", "second_life_hand_pose", "hand_pose", hand_pose_label(kept.hand_pose)),
-        ("Expression", "second_life_emote", "emote", emote_label(kept.emote)),
+        ("Hand Pose", "second_life_hand_pose", "hand_pose", anim_format.hand_pose_label(kept.hand_pose)),
+        ("Expression", "second_life_emote", "emote", anim_format.emote_label(kept.emote)),
     ):
         split = column.split(factor=0.4)
         split.alignment = "RIGHT"

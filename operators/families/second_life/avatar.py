@@ -15,7 +15,7 @@ from ....blender_data.rigging import bones as rigging_bones
 from ....blender_data.scene_state import update_worlds
 from ....io_formats.core.messages import Text, counted
 from ....io_formats.core.scene import Joint, Skeleton
-from ....io_formats.second_life.avatar import joint_positions, joints, skeletons
+from ....io_formats.second_life.avatar import joints, skeletons
 from ....io_formats.second_life.avatar.avatar_fit import joint_ends
 from ....io_formats.second_life.avatar.joints import BODY, CHOICES, facing, is_chosen
 from ....io_formats.second_life.models.space import TO_AVATAR
@@ -152,6 +152,8 @@ class OBJECT_OT_second_life_snap_joints(NeedsAvatar, bpy.types.Operator):
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         """Move the joints; report how many, and the largest distance."""
+        from ....io_formats.second_life.avatar import joint_positions
+
         leave_edit_mode(context)
         armature: Any = chosen_avatar(context)
         update_worlds(context, [armature])
@@ -188,6 +190,8 @@ def _three(values: Any) -> tuple[float, float, float]:
 
 def moved_by_file(obj: Any) -> set[str]:
     """Return the table's names of joints that the file of a mesh object moves."""
+    from ....io_formats.second_life.avatar import joint_positions
+
     table = joints.table()
     found: set[str] = set()
     if not obj.meshferry.skin.has_positions:

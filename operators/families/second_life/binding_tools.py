@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import bpy
 import numpy as np
@@ -14,16 +14,7 @@ from ....blender_data import scene_state
 from ....blender_data.armature_modifiers import armature_of
 from ....blender_data.exporting.models.model_objects import ModelIndex
 from ....blender_data.property_groups.translation_context import CONTEXT
-from ....blender_data.rigging import (
-    as_shown,
-    bodies,
-    bones,
-    joint_weights,
-    mesh_binding,
-    rig_copies,
-    shown_bindings,
-    volume_weights,
-)
+from ....blender_data.rigging import as_shown, bodies, bones, joint_weights, mesh_binding, rig_copies, shown_bindings
 from ....blender_data.rigging.joint_weights import WeightedSurface, mirror_surface, surface_of
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import Text, counted, joined, listed
@@ -34,6 +25,9 @@ from ...layouts import button, property_column, requires
 from ...reports import inform, refuse, warn
 from ...selection import leave_edit_mode
 from .avatar import HAS_AVATAR, bone_lines, chosen_avatar, known_bones
+
+if TYPE_CHECKING:
+    from ....blender_data.rigging import volume_weights
 
 Models = list[list[Any]]
 Pose = Mapping[str, Any]
@@ -295,7 +289,7 @@ def first_factors(obj: Any, avatar: Any) -> dict[str, float]:
     return kept or ({"factor": 1.0} if volumes.intersection(bones.weighted_groups(obj)) else {})
 
 
-def by_volume(families: list[volume_weights.Family], factors: Mapping[str, float]) -> dict[str, float]:
+def by_volume(families: "list[volume_weights.Family]", factors: Mapping[str, float]) -> dict[str, float]:
     """Return the product of the factor of all volumes and its own for each volume; empty without factors."""
     volumes = [name for family in families for name in family.volumes] if factors else []
     return {name: factors.get("factor", 1.0) * factors.get(property_of(name), 1.0) for name in volumes}
@@ -346,6 +340,8 @@ class OBJECT_OT_second_life_fitted_mesh(KeepsForm, NeedsMeshes, bpy.types.Operat
 
     def change(self, context: bpy.types.Context, models: Models, avatar: Any, pose: Pose) -> Text:
         """Split the weights of each bone with volumes; the sum of a bone and its volumes stays the same."""
+        from ....blender_data.rigging import volume_weights
+
         families = volume_families(avatar)
         if not families:
             raise MeshferryError(
@@ -524,8 +520,10 @@ def group_weights(obj: Any, name: str) -> Any:
     return found.values[:, 0]
 
 
-def volume_families(avatar: Any) -> list[volume_weights.Family]:
+def volume_families(avatar: Any) -> "list[volume_weights.Family]":
     """Return the bones of an avatar that have collision volumes."""
+    from ....blender_data.rigging import volume_weights
+
     table = joints.table()
     bone_of = {joint: name for name, joint in known_bones(avatar).items()}
     found: dict[str, dict[str, float]] = {}

@@ -9,7 +9,7 @@ import numpy as np
 from bpy.props import BoolProperty, EnumProperty, StringProperty
 
 from ....blender_data.armature_modifiers import armature_of
-from ....blender_data.importing import import_options, importer
+from ....blender_data.importing import import_options
 from ....blender_data.importing.import_options import ImportOptions
 from ....blender_data.mesh_data.element_selection import select_points
 from ....blender_data.operator_calls import Selection
@@ -277,6 +277,8 @@ def add_body(
     operator: bpy.types.Operator, context: bpy.types.Context, path: str, name: str, read: Callable[[], Scene]
 ) -> set[str]:
     """Import meshes as a body of the chosen avatar, or of a new one; report the result, and return the operator's."""
+    from ....blender_data.importing import importer
+
     avatar: Any = chosen_avatar(context)
     if avatar is not None and name in bodies.bodies_of(avatar, context.view_layer.objects):
         return refuse(operator, "'{}' has this body already", avatar.name)

@@ -17,7 +17,7 @@ from bpy.props import EnumProperty, IntProperty, StringProperty
 from bpy_extras.io_utils import ExportHelper, ImportHelper
 
 from ....blender_data.armature_modifiers import deformed_meshes
-from ....blender_data.importing import import_options, importer
+from ....blender_data.importing import import_options
 from ....blender_data.importing.import_options import ImportOptions
 from ....blender_data.names import name_in_file
 from ....blender_data.property_groups.translation_context import CONTEXT
@@ -525,6 +525,8 @@ class OBJECT_OT_second_life_load_shape(NeedsShape, ImportHelper, bpy.types.Opera
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         """Load the file."""
+        from ....blender_data.importing import importer
+
         path = bpy.path.abspath(self.filepath)
         messages, results = Messages(), []
         with messages.outcome(path) as name:

@@ -11,8 +11,6 @@ from bpy.props import BoolProperty, EnumProperty
 from ....blender_data.armature_modifiers import MESHABLE, armature_of
 from ....blender_data.export_options import HIDDEN, KEEP_IMPORTED
 from ....blender_data.exporting import object_selection
-from ....blender_data.exporting.models.generated_parts import has_physics_shape
-from ....blender_data.exporting.models.gltf_export import materials_for_gltf
 from ....blender_data.exporting.models.model_objects import ModelIndex, ModelObjects, find_models
 from ....blender_data.exporting.object_selection import is_of_body, triangle_count
 from ....blender_data.level_objects import LEVEL_PROPERTIES
@@ -28,13 +26,10 @@ from ....io_formats.disk.file_sets import obsolete_files
 from ....io_formats.passes.lod_names import LEVEL_SUFFIXES, PHYSICS_SUFFIX
 from ....io_formats.second_life.animation.format import SECOND_LIFE_ANIMATION
 from ....io_formats.second_life.asset.format import SECOND_LIFE_MESH
-from ....io_formats.second_life.asset.rules import MOST_TRIANGLES
 from ....io_formats.second_life.bundle.format import SECOND_LIFE_BUNDLE
 from ....io_formats.second_life.bvh.format import SECOND_LIFE_BVH
-from ....io_formats.second_life.models.models import Model, mesh_count, models_of
 from ....io_formats.second_life.options import LEVEL_LABELS
 from ....io_formats.second_life.request.format import SECOND_LIFE_REQUEST
-from ....io_formats.second_life.upload_set.codec import chosen_file, pbr_names
 from ....io_formats.second_life.upload_set.format import SECOND_LIFE_UPLOAD
 from ...files.bake_price import bake_price, question_of_bakes
 from ...files.clip_export import ExportClips
@@ -189,6 +184,8 @@ class ExportSecondLife(ExportFiles):
 
     def question(self, context: bpy.types.Context) -> str:
         """Return a question if models are far too large for the target, since such an export may take minutes."""
+        from ....io_formats.second_life.asset.rules import MOST_TRIANGLES
+
         options = to_export_options(self.values())
         try:
             source, _name = self.source(context, self.filepath)
@@ -217,6 +214,8 @@ class ExportSecondLife(ExportFiles):
 
     def summary_parts(self, written: Iterable[Scene]) -> tuple[str, ...]:
         """Return the phrases of the summary; levels and physics are not counted as objects."""
+        from ....io_formats.second_life.models.models import models_of
+
         written = tuple(written)
         models = [model for scene in written for model in models_of(scene)]
         # ``mesh`` of each submodel has the triangles of all
@@ -227,8 +226,10 @@ class ExportSecondLife(ExportFiles):
             counted(sum(model.mesh.triangle_count for model in whole), "triangle"),
         )
 
-    def stored_mesh_count(self, models: Sequence[Model]) -> int:
+    def stored_mesh_count(self, models: Sequence[Any]) -> int:
         """Return the number of meshes that the files hold for these models."""
+        from ....io_formats.second_life.models.models import mesh_count
+
         return mesh_count(models)
 
 
@@ -309,6 +310,10 @@ class ExportUploadSet(ExportSet):
 
     def set_names(self, stem: str, models: Sequence[ModelObjects]) -> list[str]:
         """Return the names of the files of all levels, of any physics and of PBR materials."""
+        from ....blender_data.exporting.models.generated_parts import has_physics_shape
+        from ....blender_data.exporting.models.gltf_export import materials_for_gltf
+        from ....io_formats.second_life.upload_set.codec import pbr_names
+
         options = to_export_options(self.values())
         has_physics = any(has_physics_shape(model, options) for model in models)
         suffixes = (*LEVEL_SUFFIXES, *([PHYSICS_SUFFIX] if has_physics else []))
@@ -343,6 +348,8 @@ class ExportUploadSet(ExportSet):
 
 def obsolete_names(folder: Path, names: Sequence[str]) -> list[str]:
     """Return the names of files of an earlier upload set that one with these names, the chosen one first, removes."""
+    from ....io_formats.second_life.upload_set.codec import chosen_file
+
     stem = scene_name(Path(names[0]))
     chosen = chosen_file(stem, [Path(name).stem.removeprefix(stem) for name in names])
     return [place.name for place in obsolete_files(folder / names[0], [chosen])[0]]
@@ -396,7 +403,7 @@ class ExportUploadRequest(ExportSet):
         """Return the names of both request bodies."""
         return [stem + self.filename_ext, f"{stem}.fee{self.filename_ext}"]
 
-    def stored_mesh_count(self, models: Sequence[Model]) -> int:
+    def stored_mesh_count(self, models: Sequence[Any]) -> int:
         """Return the number of meshes that the files hold for these models; for OpenSim, each has its own."""
         return len(models) if self.server == "OPENSIM" else super().stored_mesh_count(models)
 

@@ -10,7 +10,6 @@ from bpy.props import BoolProperty, CollectionProperty, FloatProperty, IntProper
 
 from ....blender_data.export_options import HIDDEN, KEEP_IMPORTED
 from ....blender_data.exporting import object_selection
-from ....blender_data.exporting.models.generated_parts import shape_of
 from ....blender_data.exporting.models.model_objects import ModelObjects
 from ....blender_data.names import name_in_file
 from ....blender_data.property_groups.translation_context import CONTEXT
@@ -119,6 +118,8 @@ def figures_of(context: bpy.types.Context, models: Sequence[ModelObjects]) -> li
     MeshferryError
         The models cannot be exported.
     """
+    from ....blender_data.exporting.models.generated_parts import shape_of
+
     values = {**last_upload_values(context), HIDDEN.name: True}
     options = to_export_options(values)
     of_files = exact_figures_of(context, [model if shape_of(model, options) == "AUTO" else None for model in models])

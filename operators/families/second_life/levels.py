@@ -7,12 +7,11 @@ import bpy
 from bpy.props import EnumProperty
 
 from ....blender_data import export_options, level_objects
-from ....blender_data.exporting import exporter, object_selection
+from ....blender_data.exporting import object_selection
 from ....blender_data.exporting.models.model_objects import is_deleted
 from ....io_formats.core.errors import ExportError
 from ....io_formats.core.messages import Text, counted
 from ....io_formats.passes import lod_names
-from ....io_formats.second_life.models.models import models_of
 from ....io_formats.second_life.options import LEVEL_LABELS
 from ....io_formats.second_life.upload_set.format import SECOND_LIFE_UPLOAD
 from ...layouts import IN_EDITABLE_SCENE, requires
@@ -117,6 +116,9 @@ def make_level(context: bpy.types.Context, finest: Any, level: int) -> Any:
     ExportError
         The model cannot be exported, or the level would equal a finer one.
     """
+    from ....blender_data.exporting import exporter
+    from ....io_formats.second_life.models.models import models_of
+
     options = replace(
         to_export_options(last_upload_values(context)),
         missing_levels="MAKE",

@@ -10,15 +10,11 @@ from bpy.props import BoolProperty, CollectionProperty, FloatProperty, IntProper
 from ....blender_data.animation.scene_time import SceneTime
 from ....blender_data.export_options import CLIPS, DEFORM_BONES
 from ....blender_data.exporting import object_selection
-from ....blender_data.exporting.joint_sampling import clips_by_armature
 from ....blender_data.mesh_data import element_selection
 from ....blender_data.property_groups.translation_context import CONTEXT
-from ....blender_data.rigging.armature_reading import read_skeleton
 from ....io_formats.core.errors import ExportError
 from ....io_formats.core.messages import Elements, Message, Text
-from ....io_formats.second_life.animation import keys
 from ....io_formats.second_life.animation.format import SECOND_LIFE_ANIMATION
-from ....io_formats.second_life.avatar.other_rigs import rig_joints
 from ...files.check_operators import CheckScene
 from ...files.clip_export import active_action, rig_of
 from ...files.export_base import read_files
@@ -58,6 +54,9 @@ def last_export_values(context: bpy.types.Context) -> dict[str, Any]:
 
 def bones_of_joints(context: bpy.types.Context, rig: Any) -> dict[str, str]:
     """Return the bone of an armature for each joint of the avatar that it has."""
+    from ....blender_data.rigging.armature_reading import read_skeleton
+    from ....io_formats.second_life.avatar.other_rigs import rig_joints
+
     read = read_skeleton(rig, deform_only=bool(last_export_values(context).get(DEFORM_BONES.name)))
     return {joint: read.bones[number] for joint, number in rig_joints(read.skeleton, fit=False).bones.items()}
 
@@ -75,6 +74,9 @@ class ACTION_OT_second_life_loop_check(bpy.types.Operator):
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         """Store the jumps for the sidebar and report the largest."""
+        from ....blender_data.exporting.joint_sampling import clips_by_armature
+        from ....io_formats.second_life.animation import keys
+
         rig: Any = rig_of(context.object)
         action = rig.animation_data.action
         messages = Messages()

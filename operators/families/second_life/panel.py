@@ -6,13 +6,10 @@ from typing import Any
 import bpy
 
 from ....blender_data.export_options import PHYSICS_SHAPE
-from ....blender_data.exporting.models.generated_parts import shape_of
 from ....blender_data.exporting.models.model_objects import ModelObjects
-from ....blender_data.exporting.reading.material_reading import used_materials
 from ....blender_data.property_groups.translation_context import CONTEXT
 from ....io_formats.second_life.options import LEVEL_LABELS
 from ....io_formats.second_life.upload_set.format import SECOND_LIFE_UPLOAD
-from ....io_formats.second_life.upload_set.levels import faces_of_slots
 from ...files.clip_export import rig_of
 from ...findings.finding_list import draw_findings
 from ...layouts import button, sidebar_panel
@@ -129,6 +126,9 @@ def draw_model(layout: Any, context: bpy.types.Context, models: Sequence[ModelOb
 
 def draw_faces(layout: Any, context: bpy.types.Context, finest: Any, options: Any) -> None:
     """Draw the number in Second Life of the face of each material."""
+    from ....blender_data.exporting.reading.material_reading import used_materials
+    from ....io_formats.second_life.upload_set.levels import faces_of_slots
+
     use_modifiers = options is None or options.use_modifiers
     slots = used_materials(context, finest, use_modifiers=use_modifiers)
     column = layout.column(align=True)
@@ -213,6 +213,8 @@ def draw_level(layout: Any, finest: Any, key: str, label: str, items: list[Any],
 
 def draw_physics(layout: Any, context: bpy.types.Context, model: ModelObjects, items: list[Any]) -> None:
     """Draw the field for the physics object, or the physics shape that the export uses without it."""
+    from ....blender_data.exporting.models.generated_parts import shape_of
+
     kind = shape_of(model, to_export_options(last_upload_values(context)))
     if kind == "AUTO" and not items:
         kind = "HULL"

@@ -324,7 +324,7 @@ def avatar_skeleton(heads: Mapping[str, Any], *, keeps: bool) -> Skeleton:
         rests[joint] = avatar_joints.rest_matrices()[joint].copy()
         rests[joint][:3, 3] = TO_AVATAR[:3, :3] @ head
     names = [name for name, joint in avatar_joints.table().items() if joint.is_bone or name in heads]
-    return skeletons.skeleton_of(skeletons.NAME, names, rests, weighted=BODY)
+    return skeletons.skeleton_of(skeletons.NAME, names, rests, weighted=BODY, used=heads)
 
 
 def draw_retarget(layout: Any, rig: Any) -> None:

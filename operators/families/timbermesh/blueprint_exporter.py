@@ -15,10 +15,23 @@ from ....io_formats.timbermesh.blueprint.format import TIMBERBORN_BLUEPRINT
 from ...files.export_base import ExportScene
 from ...files.export_dialog import named_collection
 from ...files.patched_export import PatchesImported, is_patched, patch_steps
-from ...layouts import file_patterns
+from ...layouts import file_patterns, requires
 from ...reports import Messages, conclude
 from ...sidebar import draw_wrapped, import_homes_of
 from ...translations import rpt_
+
+
+def own_blueprint(context: bpy.types.Context, collection: Any = None) -> tuple[FileRecord, Any] | None:
+    """Return record and collection of a blueprint: this collection, or that of the active object or collection."""
+    if collection is not None:
+        homes = [collection]
+    else:
+        homes = import_homes_of(context.object) if context.object is not None else [context.collection]
+    for home in homes:
+        record = file_records.read(home)
+        if record is not None and record.format == TIMBERBORN_BLUEPRINT.name and is_patched(record):
+            return record, home
+    return None
 
 
 class ExportBlueprint(PatchesImported, ExportScene):
@@ -31,18 +44,16 @@ class ExportBlueprint(PatchesImported, ExportScene):
         "copy under another name. All other text of the file stays as it is"
     )
     usual_names = file_patterns(TIMBERBORN_BLUEPRINT.extensions)
+    poll = requires(
+        (
+            lambda context: own_blueprint(context) is not None,
+            "Choose an object of an imported blueprint; new blueprints are not written",
+        )
+    )
 
     def own_file(self, context: bpy.types.Context) -> tuple[FileRecord, Any] | None:
         """Return the record and the collection of the blueprint of the active object, or else of the collection."""
-        if self.collection:
-            homes = [named_collection(context, self.collection)]
-        else:
-            homes = import_homes_of(context.object) if context.object is not None else [context.collection]
-        for collection in homes:
-            record = file_records.read(collection)
-            if record is not None and record.format == TIMBERBORN_BLUEPRINT.name and is_patched(record):
-                return record, collection
-        return None
+        return own_blueprint(context, named_collection(context, self.collection) if self.collection else None)
 
     def shown_options(self, context: bpy.types.Context) -> tuple[Option, ...]:
         """Return no options: the file keeps everything that is not changed."""

@@ -9,19 +9,14 @@ import bpy
 from bpy.props import EnumProperty, StringProperty
 
 from ....blender_data import import_marks
-from ....blender_data.exporting.placements.placement_patch import plan_patch
 from ....blender_data.file_records import FileRecord
 from ....blender_data.importing.import_options import ImportOptions
-from ....blender_data.importing.placements.node_objects import OWNER
-from ....blender_data.importing.placements.placement_models import add_model
 from ....blender_data.property_groups.translation_context import CONTEXT
 from ....blender_data.steps import finish
 from ....io_formats.api import load, scene_of
 from ....io_formats.core.errors import ExportError, MeshferryError
 from ....io_formats.core.messages import Kind, Message, Report, counted, distinct
-from ....io_formats.timbermesh.blueprint import components
 from ....io_formats.timbermesh.blueprint.format import TIMBERBORN_BLUEPRINT, ReadOptions
-from ....io_formats.timbermesh.blueprint.links import model_path, placed_model
 from ....io_formats.timbermesh.model.format import TIMBERMESH
 from ...files.session_projects import session_projects
 from ...findings.finding_list import draw_findings
@@ -111,6 +106,10 @@ class OBJECT_OT_timbermesh_model_add(bpy.types.Operator):
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         """Add the model, and select its empty."""
+        from ....blender_data.importing.placements.placement_models import add_model
+        from ....io_formats.timbermesh.blueprint import components
+        from ....io_formats.timbermesh.blueprint.links import placed_model
+
         child = active_child(context)
         collection, record = blueprint_of(child)
         file = Path(bpy.path.abspath(self.filepath))
@@ -140,6 +139,8 @@ def path_in_blueprint(file: Path, collection: Any, record: FileRecord) -> str:
     MeshferryError
         It cannot, or the blueprint cannot be read.
     """
+    from ....io_formats.timbermesh.blueprint.links import model_path
+
     options = import_marks.stored_options(collection)
     placement = None
     if record.path.is_file():
@@ -205,7 +206,7 @@ def shown_states(context: bpy.types.Context) -> dict[str, Any]:
 
 def missing_models(main: Any) -> list[str]:
     """Return the paths of the models of a blueprint that were not found."""
-    children = [obj for obj in main.all_objects if obj.get(MODEL) and not objects_of_model(obj)]
+    children = [obj for obj in import_marks.objects_in(main) if obj.get(MODEL) and not objects_of_model(obj)]
     return sorted({str(child[MODEL]) for child in children})
 
 
@@ -217,6 +218,8 @@ def findings_of(collection: Any, record: FileRecord) -> list[Message]:
     MeshferryError
         The file cannot be read, or was changed.
     """
+    from ....blender_data.exporting.placements.placement_patch import plan_patch
+
     try:
         plan = finish(plan_patch(collection, session_projects()))
     except ExportError as problem:
@@ -316,6 +319,8 @@ def blueprint_panel(layout: Any, context: bpy.types.Context) -> None:
 
 
 def _draw_node(layout: Any, context: bpy.types.Context) -> None:
+    from ....blender_data.importing.placements.node_objects import OWNER
+
     node: Any = context.object
     while node.meshferry.is_model_part and node.parent is not None:
         node = node.parent

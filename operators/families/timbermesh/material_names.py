@@ -7,9 +7,7 @@ import bpy
 from bpy.props import EnumProperty, StringProperty
 
 from ....blender_data import file_records
-from ....blender_data.importing.appended_materials import append_materials
 from ....blender_data.importing.import_options import ImportOptions
-from ....blender_data.importing.materials import MaterialFinder
 from ....blender_data.names import name_in_file
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import Text, counted, joined
@@ -106,6 +104,8 @@ def assign_name(obj: Any, name: str, known: MaterialNames) -> tuple[int, str]:
     tuple
         Index of the slot, and the old name if the material was renamed.
     """
+    from ....blender_data.importing.materials import MaterialFinder
+
     if not len(obj.material_slots):
         obj.data.materials.append(None)
     slot = obj.material_slots[obj.active_material_index]
@@ -132,6 +132,8 @@ class OBJECT_OT_timbermesh_materials_append(bpy.types.Operator):
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         """Append the materials and report their number."""
+        from ....blender_data.importing.appended_materials import append_materials
+
         folder = preferred_path(GAME)
         path = find_example_models(folder) if folder else None
         if path is None:

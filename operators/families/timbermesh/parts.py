@@ -12,15 +12,13 @@ from mathutils import Matrix, Quaternion, Vector
 
 from ....blender_data import file_records, import_marks
 from ....blender_data.armature_modifiers import MESHABLE
-from ....blender_data.exporting.node_plan import Matrix4
 from ....blender_data.exporting.object_selection import Origin, Source
 from ....blender_data.file_records import FileRecord
-from ....blender_data.importing.placements.node_objects import OWNER
 from ....blender_data.mesh_data import checksums
 from ....blender_data.names import MARK, name_in_file, without_number
 from ....io_formats.core.errors import ExportError
 from ....io_formats.core.messages import listed
-from ....io_formats.timbermesh.blueprint.components import ORDER as ROTATION_MODE
+from ....io_formats.core.scene import Matrix4
 from ....io_formats.timbermesh.blueprint.format import TIMBERBORN_BLUEPRINT
 
 MODEL = "Model"
@@ -85,12 +83,14 @@ def record_of(collection: bpy.types.Collection) -> FileRecord | None:
 
 def owner_of(child: bpy.types.Object) -> str:
     """Return the name of the file that a child of a nested blueprint belongs to; empty for the opened file."""
+    from ....blender_data.importing.placements.node_objects import OWNER
+
     return str(child.get(OWNER, ""))
 
 
 def state_of(obj: bpy.types.Object, main: bpy.types.Collection) -> str:
     """Return the name of the child collection of the import that contains an object, or an empty text."""
-    homes = (group for group in main.children if obj in group.all_objects.values())
+    homes = (group for group in main.children if obj in import_marks.objects_in(group))
     return next((group.meshferry.source_name or group.name for group in homes), "")
 
 
@@ -230,6 +230,8 @@ def _placed_part(tops: Sequence[bpy.types.Object]) -> Part:
 
 def move_to_origin(child: bpy.types.Object) -> None:
     """Move a child of a blueprint to the empty ``#Origin`` of its model, if there is one, without moving the model."""
+    from ....io_formats.timbermesh.blueprint.components import ORDER as ROTATION_MODE
+
     mark = next((obj for obj in objects_of_model(child) if is_origin(obj)), None)
     if mark is None:
         return

@@ -13,12 +13,10 @@ from .exporters import ExportAnimation, ExportMesh, ExportUnigineScene
 class Importer(ImportFiles):
     """Import of meshes, animations and skeletons in any combination."""
 
-    bl_label = "Import UNIGINE"
     bl_description = (
         "Import meshes, skeletons, animations and scenes of the UNIGINE engine; a mesh and its animations chosen "
         "together go together"
     )
-    entry_text = "UNIGINE (.mesh, .anim, .node, .world)"
 
 
 class Check(CheckObject):

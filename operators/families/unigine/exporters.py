@@ -1,18 +1,22 @@
 """Export of UNIGINE meshes, animations and scenes: new files, or the changes of an imported scene into its own file."""
 
+import contextlib
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import bpy
 
+from ....blender_data.export_options import CLIPS
 from ....blender_data.exporting.object_selection import candidates_of
 from ....io_formats.api import EncodedFile
+from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import Text, counted
 from ....io_formats.core.options import EMBED_ANIMATION, Option
 from ....io_formats.core.scene import Scene
+from ....io_formats.projects import Projects
 from ....io_formats.unigine.animation.format import UNIGINE_ANIMATION
-from ....io_formats.unigine.mesh.format import UNIGINE_MESH
-from ....io_formats.unigine.project.project import project_folder
+from ....io_formats.unigine.mesh.format import SKINNED_EXTENSION, UNIGINE_MESH
 from ....io_formats.unigine.scene.format import UNIGINE_SCENE
 from ...files.bake_price import bake_price, question_of_bakes
 from ...files.clip_export import ExportClips
@@ -36,6 +40,11 @@ class ExportMesh(ExportObjects):
     option_table = in_sections(
         sorted(export_table(UNIGINE_MESH), key=lambda option: option.name != EMBED_ANIMATION), MESH_SECTION_ORDER
     )
+
+    @property
+    def filename_ext(self) -> str:
+        """Extension of the files, which depends on their version."""
+        return SKINNED_EXTENSION if self.mesh_version == "SK10" else ".mesh"
 
 
 class ExportAnimation(ExportClips):
@@ -64,6 +73,18 @@ class ExportUnigineScene(PatchesImported, ExportScene):
         """Return the options of a new scene. There are no options if an imported scene is changed."""
         return () if self.patched(context) is not None else self.option_table
 
+    def values(self) -> dict[str, Any]:
+        """Return the values of the options. Animations are not sampled for SDKs whose scenes do not hold them."""
+        from ....io_formats.unigine.mesh.characters import CHARACTER_SDK
+        from ....io_formats.unigine.project.new_assets import TargetFolder, sdk_of
+
+        values: dict[str, Any] = super().values()
+        with contextlib.suppress(MeshferryError):  # the export itself reports it
+            path = Path(bpy.path.abspath(self.filepath))
+            target = TargetFolder(path, values["sdk_version"], Projects())
+            values |= {CLIPS.name: "NONE"} if target.sdk < sdk_of(CHARACTER_SDK) else {}
+        return values
+
     def draw_files(self, context: bpy.types.Context) -> None:
         """Draw whether the chosen file gets changes only, or where the files of a new scene go."""
         own = self.patched(context)
@@ -88,6 +109,8 @@ class ExportUnigineScene(PatchesImported, ExportScene):
 
     def usage(self, path: Path, encoded: EncodedFile) -> str:
         """Return how many files were written, and where the editor shows the scene."""
+        from ....io_formats.unigine.project.project import project_folder
+
         number = counted(len(encoded.outputs), "file")
         project = project_folder(path.parent)
         if project is None:

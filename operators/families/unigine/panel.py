@@ -8,7 +8,6 @@ from ....blender_data.mesh_data import surfaces
 from ....blender_data.names import name_in_file
 from ....blender_data.property_groups.translation_context import CONTEXT
 from ....io_formats.core.messages import Text, listed
-from ....io_formats.unigine.project.material_shading import PARAMETER
 from ...files.clip_export import rig_of
 from ...layouts import Rows, button, property_column, sidebar_panel
 from ...sidebar import actions_of, draw_actions, draw_wrapped
@@ -76,10 +75,12 @@ def armature_panel(layout: Any, context: bpy.types.Context) -> None:
     rig = rig_of(context.object)
     if rig != context.object:
         column.label(text=rig.name, icon="OUTLINER_OB_ARMATURE", translate=False)
-    button(column, "export_scene.unigine_anim", text="Export…", icon="EXPORT")
+    button(column, "export_scene.unigine_anim", text="Export Animation…", icon="EXPORT")
     draw_actions(column, actions_of(rig), root_motion=True)
     column.prop(rig.meshferry, "skeleton_guid")
     column.prop(rig.meshferry, "skeleton_path")
+    if rig.meshferry.skeleton_data:
+        column.prop(rig.meshferry, "skeleton_data")
 
 
 def draw_written(layout: Any, surface: surfaces.WrittenSurface, obj: Any, material: Any) -> None:
@@ -163,6 +164,8 @@ class MATERIAL_PT_meshferry(bpy.types.Panel):
 
     def draw(self, context: bpy.types.Context) -> None:
         """Draw the values as texts that can be copied."""
+        from ....io_formats.unigine.project.material_shading import PARAMETER
+
         layout = property_column(self.layout)
         kept = context.material.meshferry
         start = f"{PARAMETER} ("

@@ -9,8 +9,6 @@ import bpy
 from bpy.props import BoolProperty, StringProperty
 
 from ....blender_data.importing.import_options import ImportOptions
-from ....blender_data.importing.materials import MaterialFinder
-from ....blender_data.importing.shaders import MeshLayers, layers_of
 from ....blender_data.mesh_data import surfaces
 from ....blender_data.names import name_in_file
 from ....blender_data.steps import Steps, scaled
@@ -19,9 +17,6 @@ from ....io_formats.core.messages import Report, Text, counted, of_kind
 from ....io_formats.projects import Projects
 from ....io_formats.unigine.mesh.format import UNIGINE_MESH
 from ....io_formats.unigine.options import PROJECT_FOLDER
-from ....io_formats.unigine.project.material_shading import MISSING_TEXTURE, NAME_IN_PROJECT
-from ....io_formats.unigine.project.project import open_project, project_folder
-from ....io_formats.unigine.project.scene_materials import PROJECT, Incomplete, ProjectMaterials, complete_materials
 from ...files.session_projects import project_steps
 from ...findings.mesh_tools import assign_surface
 from ...layouts import button, path_property, requires, sidebar_panel
@@ -58,6 +53,8 @@ class OBJECT_OT_meshferry_project_materials(LongWork, bpy.types.Operator):
 
     def invoke(self, context: bpy.types.Context, event: Any) -> set[str]:
         """Start without a file browser, unless a file is outside of any project."""
+        from ....io_formats.unigine.project.project import project_folder
+
         known = self.directory or preferred_path(PROJECT_FOLDER)
         if not known and any(project_folder(Path(path).parent) is None for path in _targets(context)):
             context.window_manager.fileselect_add(self)
@@ -70,7 +67,7 @@ class OBJECT_OT_meshferry_project_materials(LongWork, bpy.types.Operator):
         chosen = bpy.path.abspath(self.directory) if self.directory else preferred_path(PROJECT_FOLDER)
         targets = _targets(context)
         messages = Messages()
-        found: dict[str, tuple[ProjectMaterials, dict[str, str]]] = {}
+        found: dict[str, tuple[Any, dict[str, str]]] = {}
         for number, (path, items) in enumerate(targets.items()):
             with messages.attempt(path) as name:
                 names = list(dict.fromkeys(surface.name for obj in items for surface in surfaces.written(obj)))
@@ -85,8 +82,11 @@ class OBJECT_OT_meshferry_project_materials(LongWork, bpy.types.Operator):
         return conclude(self, messages, (counted(slots, "material slot"),), "Assigned")
 
 
-def _find(path: str, names: list[str], chosen: str, projects: Projects) -> tuple[ProjectMaterials, dict[str, str]]:
+def _find(path: str, names: list[str], chosen: str, projects: Projects) -> tuple[Any, dict[str, str]]:
     """Find the materials of a file's surfaces; return them, and the name of the material of each surface with one."""
+    from ....io_formats.unigine.project.project import open_project
+    from ....io_formats.unigine.project.scene_materials import ProjectMaterials
+
     project = open_project(Path(path), projects, chosen)
     if project is None:
         raise MeshferryError("The file is not in a UNIGINE project; choose the folder of its project")
@@ -100,8 +100,11 @@ def _find(path: str, names: list[str], chosen: str, projects: Projects) -> tuple
     return materials, of_surface
 
 
-def _assign(items: Iterable[Any], materials: ProjectMaterials, of_surface: dict[str, str], warnings: list[Any]) -> int:
+def _assign(items: Iterable[Any], materials: Any, of_surface: dict[str, str], warnings: list[Any]) -> int:
     """Set the materials of the objects' slots; return the number of slots."""
+    from ....blender_data.importing.materials import MaterialFinder
+    from ....blender_data.importing.shaders import layers_of
+
     finder = MaterialFinder(ImportOptions.of(), given=materials.materials, report=Report(warnings))
     count = 0
     try:
@@ -163,6 +166,9 @@ class MATERIAL_OT_meshferry_find_textures(LongWork, bpy.types.Operator):
 
     def steps(self, context: bpy.types.Context) -> Steps[set[str]]:
         """Search the folder, then build the nodes of the materials that are more complete with it."""
+        from ....blender_data.importing.materials import MaterialFinder
+        from ....io_formats.unigine.project.scene_materials import complete_materials
+
         messages = Messages()
         parts: list[Text] = []
         folder = bpy.path.abspath(self.directory)
@@ -209,18 +215,25 @@ def incomplete_materials() -> list[bpy.types.Material]:
 
 def missing_textures(material: bpy.types.Material) -> list[str]:
     """Return the references to the missing textures of a material."""
+    from ....io_formats.unigine.project.material_shading import MISSING_TEXTURE
+
     stored: Iterable[Any] = material.meshferry.file_properties
     return [entry.value for entry in stored if entry.name.startswith(MISSING_TEXTURE)]
 
 
-def _request(material: bpy.types.Material) -> Incomplete:
+def _request(material: bpy.types.Material) -> Any:
+    from ....io_formats.unigine.project.material_shading import NAME_IN_PROJECT
+    from ....io_formats.unigine.project.scene_materials import PROJECT, Incomplete
+
     stored = {entry.name: entry.value for entry in material.meshferry.file_properties}
     reference = material.meshferry.identity or stored.get(NAME_IN_PROJECT, "") or name_in_file(material)
     return Incomplete(material.name, reference, stored.get(PROJECT, ""))
 
 
-def _layers(material: bpy.types.Material) -> MeshLayers:
+def _layers(material: bpy.types.Material) -> Any:
     """Return the layers of the first mesh with a material."""
+    from ....blender_data.importing.shaders import MeshLayers, layers_of
+
     users = (mesh for mesh in bpy.data.meshes if material.name in mesh.materials)
     mesh = next((mesh for mesh in users if mesh.materials[material.name] == material), None)
     return layers_of(mesh) if mesh is not None else MeshLayers()

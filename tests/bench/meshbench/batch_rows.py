@@ -43,8 +43,10 @@ library         {FILES:,} files of 144 triangles or 8 joints, all formats in tur
 bare loop       the same files format to format in one Python (api_loop.py), with its start: each file is read, fitted
                 to the format, encoded and written by the functions that a worker calls, to the same bytes; without
                 plan, journal, checksums, facts, time limits, and a process of its own for what crashes
+two workers     batches with two workers : with one, divided by the same of two bare loops, each over every second file
 start           python -c "import bpy", from the start of the process to its end
-million         planning, journal and summary of a list of files that are not there, with a pool that does nothing
+million         processor time of planning, journal and summary of a list of files that are not there, with a pool
+                that does nothing
 memory          resident memory of the one worker, recycling off, after {SETTLED} and {IMPORTS:,} files to .blend"""
 
 
@@ -68,10 +70,15 @@ def library(_triangles: int, rounds: int, folder: Path) -> list[Row]:
 
         looped = place / "looped"
 
-        def bare_loop() -> None:
+        def bare_loops(count: int) -> None:
             program = Path(__file__).with_name("api_loop.py")
             command = [sys.executable, str(program), str(place / "meshes"), str(looped)]
-            subprocess.run(command, check=True, capture_output=True, env=_ENVIRONMENT)
+            loops = [
+                subprocess.Popen([*command, str(start), str(count)], stdout=subprocess.DEVNULL, env=_ENVIRONMENT)
+                for start in range(count)
+            ]
+            statuses = [loop.wait() for loop in loops]
+            assert not any(statuses), statuses
 
         def expect_same() -> None:
             made = _contents(looped)
@@ -82,8 +89,9 @@ def library(_triangles: int, rounds: int, folder: Path) -> list[Row]:
         seconds = in_turns(
             [
                 batch("meshes", "mesh", 1),
-                Task("loop", bare_loop, lambda: shutil.rmtree(looped, ignore_errors=True), expect_same),
+                Task("loop", lambda: bare_loops(1), lambda: shutil.rmtree(looped, ignore_errors=True), expect_same),
                 batch("meshes", "mesh", 2),
+                Task("halves", lambda: bare_loops(2), lambda: shutil.rmtree(looped, ignore_errors=True), expect_same),
                 batch("all", "blend", 1),
                 batch("all", "blend", 2),
             ],
@@ -93,9 +101,19 @@ def library(_triangles: int, rounds: int, folder: Path) -> list[Row]:
     return [
         ratio_row(f"batch : bare loop over the API, same {FILES:,} files", "meshes_mesh_1", "loop", 1.25, seconds),
         ratio_row(f"{FILES:,} files to .blend, 1 worker : 50 starts", "all_blend_1", "50 starts", 1.0, seconds),
-        ratio_row("format to format, 2 workers : 1", "meshes_mesh_2", "meshes_mesh_1", 1 / 1.8, seconds),
-        ratio_row("to .blend, 2 workers : 1", "all_blend_2", "all_blend_1", 1 / 1.8, seconds),
+        _two_workers("format to format", "meshes_mesh", seconds),
+        _two_workers("to .blend", "all_blend", seconds),
     ]
+
+
+def _two_workers(name: str, batch: str, seconds: dict[str, list[float]]) -> Row:
+    """Return how much less two workers gain than two processes can on this machine, whose cores share much."""
+    ours = ratio_row("", f"{batch}_2", f"{batch}_1", None, seconds)
+    control = ratio_row("", "halves", "loop", None, seconds)
+    assert ours.value is not None
+    assert control.value is not None
+    detail = f"{ours.value:.2f} : {control.value:.2f}"
+    return Row(f"{name}, 2 workers : 1, to 2 bare loops : 1", ours.value / control.value, 1.1, detail, ours.data)
 
 
 def exchange(_triangles: int, rounds: int, folder: Path) -> list[Row]:
@@ -128,19 +146,17 @@ def exchange(_triangles: int, rounds: int, folder: Path) -> list[Row]:
 
 
 def million(_triangles: int, _rounds: int, folder: Path) -> list[Row]:
-    """Compare the time a file takes in a list of a million with that in a short one, and look at the memory."""
+    """Measure the processor time of a file in a list of a million, and look at the memory."""
     with _empty(folder / "million") as place:
-        few = [_list(place, FEW) for _ in range(3)]
-        many = _list(place, MANY)
-    short = min(run["seconds"] for run in few) / FEW
-    long = many["seconds"] / MANY
+        few, many = _list(place, FEW), _list(place, MANY)
+    short, long = (1e6 * run["seconds"] / count for run, count in ((few, FEW), (many, MANY)))
     return [
-        Row(f"a file of {MANY:,} : of {FEW:,}", long / short, 1.2, f"{long * 1e6:.0f} µs : {short * 1e6:.0f} µs"),
+        Row(f"processor time of a file of {MANY:,} (µs)", long, 250, f"{FEW:,}: {short:.0f}"),
         Row(
             f"peak memory, {MANY:,} files (MiB)",
             many["peak"] / MEBIBYTE,
             500,
-            f"{FEW:,}: {few[0]['peak'] / MEBIBYTE:.0f}",
+            f"{FEW:,}: {few['peak'] / MEBIBYTE:.0f}",
         ),
     ]
 

@@ -12,6 +12,7 @@ from statistics import median
 
 import bpy
 import numpy as np
+from meshferry.blender_data.image_decoding import decode
 from meshferry.io_formats.core.scene import Layer, Mesh, Node, Scene
 from meshferry.io_formats.second_life.asset.format import SECOND_LIFE_MESH
 from meshfuzz import opensim_archive_seeds as made
@@ -33,7 +34,8 @@ import, glTF    the same scene as one .glb, with the images as Blender's exporte
                 import_scene.gltf with its defaults
 unplaced        the same region with {UNPLACED // 10**6} MB of assets that no object names, against the region alone;
                 and inflating the file twice, since an archive is read in two passes
-prims           {PRIMS:,} different prims; {SCULPTS} sculpts with maps of 64²; the ground of a region alone"""
+prims           {PRIMS:,} different prims; {SCULPTS} sculpts with maps of 64², which the peer decodes as well, since its
+                file has finished meshes; the ground of a region alone"""
 
 
 def _import(path: Path, *, use_weld: bool = False, has_ground: bool = True) -> None:
@@ -123,13 +125,24 @@ def _count(objects: int) -> Callable[[], None]:
     return check
 
 
-def _compared(name: str, path: Path, objects: int, limit: float | None, rounds: int) -> list[Row]:
-    """Compare our import of an archive, with and without welded vertices, with that of the same scene as glTF."""
+def _compared(
+    name: str, path: Path, objects: int, limit: float | None, rounds: int, maps: Iterable[bytes] = ()
+) -> list[Row]:
+    """Compare our import of an archive, with and without welded vertices, with that of the same scene as glTF.
+
+    The peer also decodes ``maps``, images of which the archive's meshes are made.
+    """
     gltf = _as_gltf(path)
+
+    def import_gltf() -> None:
+        peers.import_gltf(gltf)
+        for number, content in enumerate(maps):
+            decode(content, str(number))
+
     tasks = [
         Task("ours", lambda: _import(path, has_ground=False), models.empty_file, _count(objects)),
         Task("welded", lambda: _import(path, use_weld=True, has_ground=False), models.empty_file, _count(objects)),
-        Task("glTF", lambda: peers.import_gltf(gltf), models.empty_file, _count(objects)),
+        Task("glTF", import_gltf, models.empty_file, _count(objects)),
     ]
     seconds = in_turns(tasks, min(rounds, 3))
     return [
@@ -192,15 +205,14 @@ def _peak(path: Path) -> int:
 def shapes(_triangles: int, rounds: int, folder: Path) -> list[Row]:
     """Compare imports of prims and of sculpts, and measure the ground."""
     prims = _region(folder / "region" / "prims.oar", [_placed(n, _prim(n)) for n in range(PRIMS)], {})
-    sculpts = folder / "region" / "sculpts.oar"
-    if not sculpts.exists():
-        models.empty_file()
-        ids = [made.identity(20_000 + number) for number in range(SCULPTS)]
-        assets = dict.fromkeys((f"assets/{uuid}_texture.jp2" for uuid in ids), _picture(64))
-        _region(sculpts, [_placed(n, made.sculpt(1 + n % 4, uuid)) for n, uuid in enumerate(ids)], assets)
+    models.empty_file()
+    ids = [made.identity(20_000 + number) for number in range(SCULPTS)]
+    assets = dict.fromkeys((f"assets/{uuid}_texture.jp2" for uuid in ids), _picture(64))
+    placed = [_placed(n, made.sculpt(1 + n % 4, uuid)) for n, uuid in enumerate(ids)]
+    sculpts = _region(folder / "region" / "sculpts.oar", placed, assets)
     return [
         *_compared(f"import region of {PRIMS:,} different prims", prims, PRIMS, None, rounds),
-        *_compared(f"import region of {SCULPTS} sculpts", sculpts, SCULPTS, None, rounds),
+        *_compared(f"import region of {SCULPTS} sculpts", sculpts, SCULPTS, None, rounds, assets.values()),
         _ground(folder / "region" / "ground.oar", rounds),
     ]
 

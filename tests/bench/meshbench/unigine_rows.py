@@ -21,9 +21,13 @@ FRAMES = 1000
 OPTIONS = f"""\
 import, ours    {EXACT}, editable: {EDITABLE}; rigged meshes get editable normals, as they deform
 import, glTF    import_scene.gltf with its defaults
-export, ours    ms13 and an11, all else default
+export, ours    ms13 and an11, sk10 and an13, all else default
 export, glTF    {peers.GLTF_EXPORT}
                 animation alone: import and export of the armature, its action and a mesh of one triangle"""
+
+
+SKINNED = {"mesh_version": "SK10"}
+REFERRING = {"animation_version": "AN13", "skeleton": "0123456789abcdef0123456789abcdef01234567"}
 
 
 def files(folder: Path, name: str) -> tuple[Path, Path]:
@@ -34,12 +38,12 @@ def import_ours(path: Path, **options: Any) -> None:
     bpy.ops.import_scene.unigine(filepath=str(path), **options)
 
 
-def export_ours(path: Path) -> None:
-    bpy.ops.export_scene.unigine_mesh(filepath=str(path), collection=models.COLLECTION_NAME)
+def export_ours(path: Path, **options: Any) -> None:
+    bpy.ops.export_scene.unigine_mesh(filepath=str(path), collection=models.COLLECTION_NAME, **options)
 
 
-def export_animation(path: Path) -> None:
-    bpy.ops.export_scene.unigine_anim(filepath=str(path), collection=models.COLLECTION_NAME)
+def export_animation(path: Path, **options: Any) -> None:
+    bpy.ops.export_scene.unigine_anim(filepath=str(path), collection=models.COLLECTION_NAME, **options)
 
 
 def build_static(triangles: int) -> None:
@@ -118,21 +122,31 @@ def exporting(triangles: int, rounds: int, folder: Path) -> list[Row]:
 def rigged(triangles: int, rounds: int, folder: Path) -> list[Row]:
     """Compare imports and exports of the model with 60 bones and four weights a vertex."""
     ours, gltf = files(folder, f"rigged-{triangles}")
+    skinned = ours.with_suffix(".mesh_skinned")
     build_rigged(triangles)
-    out = _exports(triangles, rounds, folder, "rigged", "export ms13, 60 bones, 4 weights : glTF with tangents")
+    name = "export {}, 60 bones, 4 weights : glTF with tangents"
+    out = _exports(triangles, rounds, folder, "rigged", name.format("ms13"))
+    new = _exports(triangles, rounds, folder, "rigged", name.format("sk10"), **SKINNED)
     check = expect_model(triangles, weights=True)
     tasks = [
         Task("ours", lambda: import_ours(ours), models.empty_file, check),
+        Task("sk10", lambda: import_ours(skinned), models.empty_file, check),
         Task("glTF", lambda: peers.import_gltf(gltf), models.empty_file, check),
     ]
     seconds = in_turns(tasks, rounds)
-    return [ratio_row("import ms13, 60 bones, 4 weights : glTF", "ours", "glTF", 0.65, seconds), out]
+    return [
+        ratio_row("import ms13, 60 bones, 4 weights : glTF", "ours", "glTF", 0.65, seconds),
+        ratio_row("import sk10, 60 bones, 4 weights : glTF", "sk10", "glTF", 0.65, seconds),
+        out,
+        new,
+    ]
 
 
-def _exports(triangles: int, rounds: int, folder: Path, kind: str, name: str) -> Row:
+def _exports(triangles: int, rounds: int, folder: Path, kind: str, name: str, **options: str) -> Row:
     ours, gltf = files(folder, f"{kind}-{triangles}")
+    path = ours.with_suffix(".mesh_skinned") if options else ours
     tasks = [
-        Task("ours", lambda: export_ours(ours), lambda: ours.unlink(missing_ok=True), expect_file(ours)),
+        Task("ours", lambda: export_ours(path, **options), lambda: path.unlink(missing_ok=True), expect_file(path)),
         Task("glTF", lambda: peers.export_gltf(gltf), lambda: gltf.unlink(missing_ok=True), expect_file(gltf)),
     ]
     return ratio_row(name, "ours", "glTF", 0.5, in_turns(tasks, rounds))
@@ -140,7 +154,7 @@ def _exports(triangles: int, rounds: int, folder: Path, kind: str, name: str) ->
 
 def animation(_triangles: int, rounds: int, folder: Path) -> list[Row]:
     """Compare import and export of an animation of 300 bones and 1,000 frames."""
-    ours, gltf = folder / "dance.anim", folder / "dance.glb"
+    ours, new, gltf = folder / "dance.anim", folder / "dance_13.anim", folder / "dance.glb"
     models.empty_file()
     obj = models.build(2, use_colors=False)
     armature = rigs.build_armature(DANCERS)
@@ -149,6 +163,7 @@ def animation(_triangles: int, rounds: int, folder: Path) -> list[Row]:
     rounds = min(rounds, 3)  # the peer takes long
     out = [
         Task("ours", lambda: export_animation(ours), lambda: ours.unlink(missing_ok=True), expect_file(ours)),
+        Task("an13", lambda: export_animation(new, **REFERRING), lambda: new.unlink(missing_ok=True), expect_file(new)),
         Task("glTF", lambda: peers.export_gltf(gltf), lambda: gltf.unlink(missing_ok=True), expect_file(gltf)),
     ]
     exported = in_turns(out, rounds)
@@ -161,11 +176,14 @@ def animation(_triangles: int, rounds: int, folder: Path) -> list[Row]:
 
     into = [
         Task("ours", lambda: import_ours(ours), models.empty_file, expect_action),
+        Task("an13", lambda: import_ours(new), models.empty_file, expect_action),
         Task("glTF", lambda: peers.import_gltf(gltf), models.empty_file, expect_action),
     ]
     imported = in_turns(into, rounds)
     return [
         ratio_row("import an11, 300 bones, 1,000 frames : glTF", "ours", "glTF", 0.5, imported),
+        ratio_row("import an13, 300 bones, 1,000 frames : glTF", "an13", "glTF", 0.5, imported),
+        ratio_row("export an13, keys as they stand (no sampling) : glTF", "an13", "glTF", 0.3, exported),
         ratio_row("export an11, keys as they stand (no sampling) : glTF", "ours", "glTF", 0.3, exported),
     ]
 

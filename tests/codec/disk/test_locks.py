@@ -3,6 +3,7 @@
 import errno
 import os
 import sys
+from pathlib import Path
 
 import pytest
 from meshferry.io_formats.disk import locks
@@ -62,3 +63,27 @@ def test_a_place_that_never_stays_is_an_error_not_a_hang(tmp_path, monkeypatch):
     monkeypatch.setattr(os.path, "samestat", lambda one, other: False)
     with pytest.raises(OSError, match=os.strerror(errno.EBUSY)):
         locks.hold(tmp_path / "lock")
+
+
+@pytest.mark.parametrize("refusals", [2, 1000])
+def test_a_lock_file_that_another_process_removes_is_tried_again_on_windows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusals: int
+) -> None:
+    real, left = locks.open_regular, [PermissionError(13, "Permission denied")] * refusals
+
+    def open_file(path: Path, flags: int) -> int:
+        if left:
+            raise left.pop()
+        return real(path, flags)
+
+    monkeypatch.setattr(locks, "open_regular", open_file)
+    monkeypatch.setattr(locks, "lock", lambda _stream: True)  # msvcrt exists on Windows only
+    monkeypatch.setattr(locks.time, "sleep", lambda _seconds: None)
+    monkeypatch.setattr(locks.sys, "platform", "win32")
+    if refusals == 2:
+        held = locks.hold(tmp_path / "a.lock")
+        assert held is not None
+        held.close()
+    else:
+        with pytest.raises(PermissionError):
+            locks.hold(tmp_path / "a.lock")

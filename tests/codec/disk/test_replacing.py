@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -99,6 +100,14 @@ def test_a_folder_goes_with_its_read_only_files(windows: dict[str, int], tmp_pat
     (folder / "kept").chmod(0o444)
     atomic_write.remove_folder(folder)
     assert not folder.exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Windows and macOS have no paths of this length")
+def test_folders_are_made_beyond_the_limit_of_recursion(tmp_path: Path) -> None:
+    folder = tmp_path.joinpath(*"a" * 1500)
+    atomic_write.make_folder(folder)
+    for path in (folder, *folder.parents[:1499]):  # shutil.rmtree recurses
+        path.rmdir()
 
 
 @pytest.mark.parametrize("name", ["a.mesh", "a_house_of_the_village.mesh", "ä" * 120 + ".mesh"])

@@ -59,6 +59,13 @@ def test_only_the_folder_above_is_reached_by_dots(data: Path) -> None:
             files.read(path)
 
 
+def test_where_case_is_ignored_the_spelling_of_the_folder_is_returned(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rooted_files.os.path, "lexists", lambda _path: True)
+    assert RootedFiles(data).find_above("../BESIDE/lib.MAT") == "../beside/Lib.mat"
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="links need rights on Windows")
 def test_links_lead_to_inside_only(data: Path, tmp_path: Path) -> None:
     (data / "file").symlink_to(data / NAME)

@@ -57,4 +57,14 @@ ALL = {
     "cluster": nodes(
         node("ObjectMeshCluster", "many", f"<mesh_name>a.mesh</mesh_name><position>{moved(3)}</position>")
     ),
+    "poses": nodes(
+        node("ObjectMeshSkinnedLegacy", "a", "<mesh_name>a.mesh_skinned</mesh_name><anim_name>a.anim</anim_name>"),
+        node(
+            "NodeSkeletonPose",
+            "b",
+            f'<skeleton>{"0" * 40}</skeleton><anim_script guid="{"1" * 40}"/>'
+            '<controlled_objects><controlled_object id="9"/></controlled_objects>',
+        ),
+        node("NodeSkeletonPose", "c", node("ObjectMeshSkinned", "d", "<mesh_name>a.mesh_skinned</mesh_name>", id=9)),
+    ),
 }

@@ -229,7 +229,9 @@ def zipped(files: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", method) as archive:
         for name, data in files.items():
-            archive.writestr(name, data)
+            entry = zipfile.ZipInfo(name)
+            entry.compress_type, entry.create_system = method, 3  # Linux, on every system
+            archive.writestr(entry, data)
     return stream.getvalue()
 
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 import slow_prims
-from meshferry.io_formats.second_life.opensim.prim_faces import faces_of, mesh_of, planar_uvs
-from meshferry.io_formats.second_life.opensim.prim_paths import path_of
+from meshferry.io_formats.second_life.opensim.prim_faces import face_count, faces_of, mesh_of, planar_uvs
+from meshferry.io_formats.second_life.opensim.prim_paths import path_of, profile_of
 from meshferry.io_formats.second_life.opensim.prims import PrimShape, ShapeFace, parameters_of
 from shape_checks import doubled_areas, require_same_face
 from surface_checks import closest
@@ -28,6 +28,18 @@ HOLES = (0, 16, 32, 48)
 
 def shape_of(values: Mapping[str, int]) -> PrimShape:
     return PrimShape(**{FIELDS[name]: value for name, value in values.items()})
+
+
+def test_profile_and_path_are_computed_once() -> None:
+    """A region counts the faces of its prims before it builds them."""
+    shape = shape_of(PLAIN | {"ProfileBegin": 12_345, "ProfileHollow": 4_321, "PathTwist": 17})
+    count = face_count(shape)
+    computed = [function.cache_info().misses for function in (profile_of, path_of)]
+    first, again = faces_of(shape), faces_of(shape)
+    assert [function.cache_info().misses for function in (profile_of, path_of)] == computed
+    assert len(first) == count
+    for one, other in zip(first, again, strict=True):
+        np.testing.assert_array_equal(one.points, other.points)
 
 
 # -- the viewer's numbers --------------------------------------------------------------------------------------------

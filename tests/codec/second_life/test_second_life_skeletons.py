@@ -101,6 +101,22 @@ def test_the_avatar_may_have_fewer_or_more_joints() -> None:
     assert {joint.group for joint in everything.joints} >= {"Collision Volumes", "Attachment Points", "Torso", "Legs"}
 
 
+@pytest.mark.parametrize(
+    ("used", "shown"),
+    [
+        ((), set()),
+        (("mPelvis", "mTail1"), {"Tail"}),
+        (("mWing1Left", "mHindLimb1Right", "BELLY"), {"Wing", "Limb", "Collision Volumes"}),
+    ],
+)
+def test_groups_of_few_models_are_hidden_unless_they_are_used(used: tuple[str, ...], shown: set[str]) -> None:
+    hidden = {"Wing", "Tail", "Limb", "Collision Volumes"} - shown
+    assert skeletons.avatar_skeleton(used=used).hidden_groups == hidden
+    rests = np.tile(np.identity(4), (len(used), 1, 1))
+    bound, _places = skeletons.bound_skeleton("rig", used, rests, whole_avatar=True, rest_of_file=False)
+    assert bound.hidden_groups == hidden
+
+
 def test_collision_volumes_are_turned_and_scaled_as_the_table_says() -> None:
     """The three axes of each, as the rest matrix has them, in Blender's space."""
     worlds = avatar_rest.worlds()

@@ -339,13 +339,20 @@ def removed(case: Case) -> None:
     if not is_allowed:
         case.refused(edit)
         return
-    result = case.patched(edit).data
+    found = case.patched(edit)
+    result = found.data
     expected = copy.deepcopy(case.content)
     at = expected
     for part in path[:-1]:
         at = at["Children"][part]
     del at["Children"][path[-1]]
     assert oracle.read(result) == expected and is_part(result.decode(), case.data.decode())
+    back = Case(result, case.rng).patched(NodeEdit(edit.key, path[-1], content=found.removed[edit.key])).data
+    assert oracle.read(back) == case.content and is_part(result.decode(), back.decode())
+    new = NodeEdit("+0", "new", parent=pointer(path[:-1]), name=path[-1], properties={"Model": "A/B"})
+    for reserved, is_same in (((), "#nested" not in path[-1]), ((edit.key,), False)):
+        added = patch(result, [new], reserved).keys["+0"]
+        assert (added == edit.key) == is_same
 
 
 def renamed(case: Case) -> None:

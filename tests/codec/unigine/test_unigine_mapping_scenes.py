@@ -551,7 +551,7 @@ RIGGED_SCENE = lambda: made.scene_of(made.weighted(made.quad(), [0], [1]), joint
 @pytest.mark.parametrize(
     ("scene", "version", "said"),
     [
-        (RIGGED_SCENE, "ms15", "has an armature, which ms15 cannot hold; choose ms14 or ms13, or remove it"),
+        (RIGGED_SCENE, "ms15", "has an armature, which ms15 cannot hold; choose sk10, ms14 or ms13, or remove it"),
         (RIGGED_SCENE, "mr02", "has an armature, which mr02 cannot hold"),
         (lambda: with_shape_key(STATIC_SCENE()), "ms15", "has shape keys, which ms15 cannot hold"),
         (lambda: with_shape_key(RIGGED_SCENE()), "mr02", "an armature and shape keys, .* or remove them"),

@@ -263,6 +263,34 @@ def test_children_of_removed_node_keep_their_world_matrix() -> None:
     assert np.allclose(new["30"].world, old["30"].local)
 
 
+@pytest.mark.parametrize("newline", [b"\n", b"\r\n", b""])
+def test_removed_nodes_are_put_back(newline: bytes) -> None:
+    """Each keeps its id and content. No added node gets the id before that."""
+    data = WITHOUT_IDS.replace(b"\n", newline)
+    keys = ("20", "30", "40")
+    patched = UNIGINE_SCENE.patch(data, [NodeEdit(key, key, is_removed=True) for key in keys])
+    assert set(unigine_nodes.read_nodes(patched.data)) == {"10", "60", None} and set(patched.removed) == set(keys)
+    copy = NodeEdit("+0", "copy", source="10", parent="", name="copy")
+    (key,) = UNIGINE_SCENE.patch(patched.data, [copy]).keys.values()
+    assert UNIGINE_SCENE.patch(patched.data, [copy], [key]).keys["+0"] not in (key, *keys)
+    edits = [NodeEdit(key, key, parent="10", content=patched.removed[key]) for key in keys]
+    back = UNIGINE_SCENE.patch(patched.data, edits).data
+    old, new = unigine_nodes.read_nodes(data), unigine_nodes.read_nodes(back)
+    assert new["30"].parent == "10"
+    back = UNIGINE_SCENE.patch(back, [NodeEdit("30", "bulb", parent="20")]).data
+    new = unigine_nodes.read_nodes(back)
+    assert all((new[key].parent, new[key].rest) == (old[key].parent, old[key].rest) for key in keys)
+    assert sorted(back.splitlines()) == sorted(data.splitlines()) or not newline
+    assert (b"\r\n" in back) == (newline == b"\r\n")
+
+
+@pytest.mark.parametrize("text", ["<node", '<node id="21"/>', '<node id="20"/><node id="21"/>', '<node id="20">'])
+def test_damaged_nodes_are_not_put_back(text: str) -> None:
+    data = UNIGINE_SCENE.patch(SCENE, [NodeEdit(key, key, is_removed=True) for key in ("20", "30")]).data
+    with pytest.raises(MeshferryError):
+        UNIGINE_SCENE.patch(data, [NodeEdit("20", "lamp", parent="10", content=text)])
+
+
 def test_materials_are_set_by_surface() -> None:
     patched = UNIGINE_SCENE.patch(SCENE, [NodeEdit("20", "lamp", materials={0: GUIDS[0], 1: GUIDS[1]})])
     assert sorted(changed_lines(SCENE, patched.data)) == [

@@ -7,6 +7,7 @@ import json
 import os
 import random
 import re
+import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -312,7 +313,20 @@ def lost_manifest(data: Path) -> str:
     return "street/lamp.mesh"
 
 
-@pytest.mark.parametrize("change", [change_asset, change_node, other_case, lost_manifest])
+@pytest.mark.parametrize(
+    "change",
+    [
+        change_asset,
+        change_node,
+        pytest.param(
+            other_case,
+            marks=pytest.mark.skipif(
+                sys.platform != "linux", reason="for Windows and macOS, a name in other case is the same file"
+            ),
+        ),
+        lost_manifest,
+    ],
+)
 def test_files_of_others_stay(tmp_path: Path, change: object) -> None:
     path = tmp_path / "street.node"
     write(placed([PlacedNode("a", content=ModelUse(0))]), path)

@@ -286,8 +286,17 @@ def test_lights_and_cameras_by_option() -> None:
     plain = UNIGINE_SCENE.to_scene(document, "w")
     assert named(plain, "spot").content is None
     assert [text for text in plain.report.messages if text.is_note] == [
-        "2 nodes imported as empties: 1 LightProj, 1 PlayerDummy"
+        (
+            "2 nodes imported as empties: 1 LightProj, 1 PlayerDummy; the options Lights and Cameras make lights and "
+            "cameras"
+        )
     ]
+    for option, hint in (
+        ("use_cameras", "1 node imported as empties: 1 LightProj; the option Lights makes lights"),
+        ("use_lights", "1 node imported as empties: 1 PlayerDummy; the option Cameras makes cameras"),
+    ):
+        found = UNIGINE_SCENE.to_scene(document, "w", {option: True})
+        assert [text for text in found.report.messages if text.is_note] == [hint]
     shown = UNIGINE_SCENE.to_scene(document, "w", {"use_lights": True, "use_cameras": True})
     light, camera = named(shown, "spot").content, named(shown, "eye").content
     assert light == Light(LightKind.SPOT, (1, 0.5, 0), 3, 0, pytest.approx(np.pi / 2), 0.5)

@@ -46,8 +46,7 @@ def test_through_a_scene(options: dict[str, Any]) -> None:
     z, w = BASE[5:7].tolist()
     place, turn = ((1, 0, 0), (w, 0, 0, z)) if not options else ((-1, 0, 0), (-z, 0, 0, w))
     assert skeleton.joints[1] == Joint("base", -1, place, turn, (1, 2, 1))
-    assert len(scene.warnings) == 1
-    assert "1 blend mask, 2 weight profiles, 2 retargeting entries" in scene.warnings[0]
+    assert scene.warnings == []
     (part,) = UNIGINE_SKELETON.files_of(scene, options)
     assert part.name == "rig"
     assert UNIGINE_SKELETON.write(UNIGINE_SKELETON.from_scene(part, options)) == made.SKELETON

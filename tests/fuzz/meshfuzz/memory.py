@@ -28,6 +28,8 @@ _PEAK = re.compile(rb"VmHWM:\s*(\d+)")
 @functools.cache
 def _opened(name: str, flags: int) -> int:
     """Return a descriptor of a file of this process in ``/proc``, or -1; it stays open."""
+    if sys.platform != "linux":  # Wine finds /proc, but Windows's os has no pread
+        return -1
     try:
         return os.open(f"/proc/self/{name}", flags)
     except OSError:
@@ -63,7 +65,7 @@ def trimmer() -> Callable[[], None]:
     try:
         libc = ctypes.CDLL(None)
         mallopt, trim = libc.mallopt, libc.malloc_trim
-    except (OSError, AttributeError):
+    except (OSError, AttributeError, TypeError):  # TypeError: Windows
         return lambda: None
     mallopt(-3, 256 * 1024)  # M_MMAP_THRESHOLD, fixed: large blocks go back at once
     mallopt(-1, 1024 * 1024)  # M_TRIM_THRESHOLD

@@ -1,0 +1,1 @@
+"""The library for programmers: what ``import meshferry`` offers."""

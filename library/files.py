@@ -1,0 +1,232 @@
+"""Reading, writing, converting and checking of files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
+
+from ..io_formats import api, registry
+from ..io_formats.core.errors import FormatError, MeshferryError
+from ..io_formats.core.format import Format
+from ..io_formats.core.messages import Message, Text, listed
+from ..io_formats.core.options import Option
+from ..io_formats.partner_files import file_sets
+from .scene import Scene
+
+if TYPE_CHECKING:
+    from ..io_formats.projects import Projects
+
+Source: TypeAlias = "str | os.PathLike[str] | bytes | BinaryIO | Sequence[str | os.PathLike[str]]"
+"""A path, the content of a file, an open binary file, or the paths of a set of files: levels of detail, physics."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """The result of :func:`write` and :func:`convert`."""
+
+    files: tuple[Path, ...]
+    """All files written, the chosen one last."""
+    messages: tuple[Message, ...]
+    """Losses, changes and notes."""
+
+
+def read(source: Source, *, name: str = "", strict: bool = False, **options: Any) -> Scene:
+    """Read a file of any format; its content decides which.
+
+    Files that belong to it, such as ``hut_LOD1.dae`` beside ``hut.dae``, are read with it.
+
+    Parameters
+    ----------
+    source:
+        A path, bytes, a binary file object, or the paths of a set of files.
+    name:
+        Name of the scene, and in messages of bytes. Default: that of the file.
+    strict:
+        Whether losses raise an error.
+    options:
+        Options of the command line, such as ``assumed_frame_rate=25``; :func:`formats` lists them.
+
+    Raises
+    ------
+    MeshferryError
+        The file cannot be read, an option is wrong, or, if ``strict``, data was lost.
+    """
+    given = _values(_reading(registry.FORMATS), options, "any format")
+    loaded = _loaded(source, name, given)
+    _values(_reading([loaded.format]), options, loaded.format.label)
+    projects = _projects() if loaded.format.capabilities.placement else None
+    scene = api.scene_of(loaded, given, projects=projects)
+    if any(material.texture is not None for material in scene.materials):
+        from ..io_formats.disk.reach import Reach  # slow to import, and few files have textures
+
+        api.leave_out_textures(scene, Reach.of(loaded.path))
+    scene.name = name or scene.name
+    api.require_lossless(scene.warnings, strict=strict)
+    return Scene(_core=scene)
+
+
+def write(
+    scene: Scene,
+    path: str | os.PathLike[str],
+    *,
+    format: str = "",  # noqa: A002 (the word that callers expect)
+    strict: bool = False,
+    **options: Any,
+) -> Written:
+    """Write a scene, completely or not at all; existing files are replaced.
+
+    Parameters
+    ----------
+    format:
+        Name of a format. By default, the extension decides, and among formats that share one the scene's own.
+    strict:
+        Whether losses raise an error before anything is written.
+    options:
+        Options of the command line, such as ``mesh_version="ms12"``.
+
+    Raises
+    ------
+    MeshferryError
+        The scene breaks a rule of the format or would become several files, a file cannot be written, an option is
+        wrong, or, if ``strict``, data was lost.
+    """
+    target = registry.by_name(format) if format else _by_extension(path, scene.format)
+    table = target.export_options.table()
+    chosen = target.export_options.of(_values(table, options, target.label))
+    try:
+        files, messages = api.write_files(scene._copy(), Path(path), target, chosen, strict=strict)
+        return Written(files, tuple(messages))
+    except MeshferryError as problem:
+        raise problem.in_file(str(path)) from None
+
+
+def convert(
+    source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    path: str | os.PathLike[str],
+    *,
+    strict: bool = False,
+    **options: Any,
+) -> Written:
+    """Convert a file like the command line: also to and from .blend, .glb, .fbx and others where ``bpy`` is installed.
+
+    Parameters
+    ----------
+    source:
+        A path, or several: a mesh and animations for its bones, or files that become collections of one .blend file.
+    strict, options:
+        As for :func:`read` and :func:`write`; those of both and of Blender's import and export.
+
+    Raises
+    ------
+    MeshferryError
+        A file cannot be converted. Formats of Blender cannot be converted in its window.
+    """
+    from .conversion import run
+
+    sources = [source] if isinstance(source, str | os.PathLike) else source
+    files, messages = run([os.fspath(one) for one in sources], os.fspath(path), strict, options)
+    return Written(files, messages)
+
+
+def check(source: Source, *, name: str = "", **options: Any) -> list[Message]:
+    """Check a file against the rules of the program that will load it.
+
+    Errors have ``message.kind.value == "error"``: the program rejects the file. For warnings, it shows something
+    unexpected.
+    """
+    given = _values([option for known in registry.FORMATS for option in known.options()], options, "any format")
+    loaded = _loaded(source, name, given)
+    projects, reading = _projects(), loaded.format.import_options.among(given)
+    missing = loaded.format.missing(loaded.document, loaded.path, projects, reading)
+    return api.findings_of(loaded, given, [*loaded.messages, *missing], projects)
+
+
+def inspect(source: Source, *, name: str = "") -> dict[str, Any]:
+    """Return the facts of a file like the command line with ``--json``: format, version, counts, clips, warnings."""
+    from ..cli.output import plain, warnings_entry
+
+    loaded = _loaded(source, name, {})
+    facts = {"format": loaded.format.name, **loaded.format.facts(loaded.document)}
+    entry: dict[str, Any] = plain(facts | warnings_entry([*facts["warnings"], *loaded.messages]))
+    return entry
+
+
+def formats() -> dict[str, Format]:
+    """Return all formats by name.
+
+    Their ``import_options`` and ``export_options`` have a ``table()`` of the options of :func:`read` and :func:`write`.
+    """
+    return {known.name: known for known in registry.FORMATS}
+
+
+def _projects() -> Projects:
+    """Return the projects for one file, none of which is open."""
+    from ..io_formats.disk.reach import Reach
+    from ..io_formats.projects import Projects
+
+    return Projects(is_fixed=True, reach_of=Reach.of)
+
+
+def _loaded(source: Source, name: str, options: Mapping[str, Any]) -> api.LoadedFile:
+    """Read the document of a file or of a set of files."""
+    if isinstance(source, str | os.PathLike):
+        return api.load_set(file_sets([Path(source)], options)[0])
+    if isinstance(source, bytes | bytearray | memoryview):
+        return api.load(name or "bytes", data=bytes(source))
+    if not isinstance(source, Sequence):
+        data = source.read()
+        if not isinstance(data, bytes):
+            raise MeshferryError("The file object does not give bytes; open it in binary mode")
+        own = getattr(source, "name", "")
+        return api.load(name or (own if isinstance(own, str) and own else "file object"), data=data)
+    sets = file_sets([Path(os.fspath(path)) for path in source if not isinstance(path, int)], options)
+    if len(sets) != 1:
+        names = listed([one.path.name for one in sets])
+        raise FormatError("{} files do not belong together ({}); read one after the other", len(sets), names)
+    return api.load_set(sets[0])
+
+
+def _by_extension(path: str | os.PathLike[str], source: str) -> Format:
+    """Return the format to write for the extension of a path."""
+    extension = registry.extension_of(path)
+    found = registry.by_extension(extension)
+    if found is None:
+        known = sorted({extension for known in registry.FORMATS for extension in known.written_extensions})
+        template = "write() has no format for '{}', but for {}; convert() also writes those of Blender"
+        raise MeshferryError(template, extension, ", ".join(known), file=os.fspath(path))
+    return registry.of_same_family(found, extension, source)
+
+
+def _reading(formats: Iterable[Format]) -> list[Option]:
+    return [option for known in formats if known.is_read for option in known.import_options.table()]
+
+
+def _values(options: Iterable[Option], given: Mapping[str, Any], subject: str) -> dict[str, Any]:
+    """Return values by the names of options, given by keyword."""
+    by_keyword = {option.keyword: option for option in options}
+    found = {}
+    for keyword, value in given.items():
+        option = option_of(keyword, by_keyword, subject)
+        found[option.name] = option.parsed(value)
+    return found
+
+
+def option_of(keyword: str, options: Mapping[str, Option], subject: str) -> Option:
+    """Return an option by its keyword, or by the end of it (``version``) if no other keyword has this end.
+
+    Raises
+    ------
+    MeshferryError
+        There is no such option; the text names the near ones.
+    """
+    ends = [option for own, option in options.items() if own.endswith(f"_{keyword}")]
+    if keyword in options or len(ends) == 1:
+        return options.get(keyword) or ends[0]
+    from difflib import get_close_matches
+
+    near = get_close_matches(keyword, options, 3) or [option.keyword for option in ends] or sorted(options)
+    known = Text("known are {}", ", ".join(near)) if near else Text("it has none")
+    raise MeshferryError("There is no option '{}' of {}; {}", keyword, subject, known)

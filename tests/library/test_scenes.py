@@ -1,0 +1,324 @@
+"""Scenes as programs see them: shapes, units, changes, and that a change is what is written."""
+
+from __future__ import annotations
+
+import io
+import json
+import runpy
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import meshferry
+import numpy as np
+import pytest
+from load_package import ROOT
+from meshferry.io_formats.core import scene as core
+
+EXAMPLES = ROOT / "examples"
+BOX = np.array([(x, y, z) for x in (0, 1) for y in (0, 1) for z in (0, 1)], np.float32)
+SIDES = np.array([(0, 1, 3), (0, 3, 2), (4, 6, 7), (4, 7, 5), (0, 4, 5), (0, 5, 1), (2, 3, 7), (2, 7, 6)], np.int32)
+
+
+def example(name: str) -> meshferry.Scene:
+    return meshferry.read(EXAMPLES / name)
+
+
+def box(**more: Any) -> meshferry.Mesh:
+    return meshferry.Mesh(BOX, SIDES, **more)
+
+
+def unit(points: Any) -> Any:
+    return (points - points.min(axis=0)) / np.ptp(points, axis=0)
+
+
+def test_arrays_have_the_promised_shapes_and_are_views_of_the_codecs() -> None:
+    scene = example("lamp.mesh")
+    (node,) = scene.walk()
+    mesh = node.mesh
+    assert mesh is not None and node.mesh is mesh and scene.meshes == [mesh]
+    assert (mesh.points.shape, mesh.points.dtype) == ((1185, 3), np.float32)
+    assert (mesh.triangles.shape, mesh.triangles.dtype) == ((2300, 3), np.int32)
+    assert mesh.normals is not None and mesh.normals.shape == (2300, 3, 3)
+    assert [layer.shape for layer in mesh.uvs] == [(2300, 3, 2)] * 2
+    assert [(layer.shape, layer.dtype) for layer in mesh.colors] == [((2300, 3, 4), np.uint8)]
+    assert mesh.weights is not None and mesh.weights.joints.shape == mesh.weights.weights.shape == (1185, 4)
+    assert mesh.materials == ("base", "neck", "shade", "bulb") and mesh.material_index.max() == 3
+    assert list(mesh.shape_keys) == ["wide"]
+    assert (node.world_matrix.shape, node.world_matrix.dtype) == ((4, 4), np.float64)
+    assert (node.level, node.role, node.parent, scene.format) == (0, "render", None, "unigine_mesh")
+    skeleton = node.skeleton
+    assert skeleton is scene.skeletons[0] and len(skeleton.names) == len(skeleton.parents) == len(skeleton.rest) == 7
+    own = mesh._core
+    for view, array in ((mesh.points, own.points), (mesh.triangles, own.corner_point)):
+        assert np.shares_memory(view, array)
+        with pytest.raises(ValueError, match="read-only"):
+            view[0] = 0
+    found = mesh.vertices()
+    assert np.array_equal(found.points[found.triangles], mesh.points[mesh.triangles])
+    assert np.array_equal(found.uvs[0][found.triangles], mesh.uvs[0])
+    assert np.abs(found.normals[found.triangles] - mesh.normals).max() < 1e-3
+    assert np.array_equal(found.point[found.triangles], mesh.triangles)
+
+
+@pytest.mark.parametrize("name", ["box.timbermesh", "box.mesh", "box.llmesh", "box.data"])
+def test_a_scene_of_arrays_becomes_a_file_and_comes_back(name: str, tmp_path: Path) -> None:
+    scene = meshferry.Scene("box")
+    uv = np.linspace(0, 1, 48, dtype=np.float32).reshape(8, 3, 2)
+    scene.add("lid", box(uvs=[uv], materials="wood"))
+    written = meshferry.write(scene, tmp_path / name)
+    assert written.files == (tmp_path / name,)
+    mesh, *levels = meshferry.read(tmp_path / name).meshes
+    assert bool(levels) == (name == "box.llmesh")
+    points = mesh.points - mesh.points.min(axis=0)  # assets of Second Life have no place
+    corners = sorted(map(tuple, np.round(points[mesh.triangles].reshape(-1, 9), 3).tolist()))
+    assert corners == sorted(map(tuple, BOX[SIDES].reshape(-1, 9).tolist()))
+    assert np.allclose(np.sort(mesh.uvs[0].ravel()), np.sort(uv.ravel()), atol=1e-3)
+    assert mesh.materials == ("wood",) or name in ("box.data", "box.llmesh")
+
+
+def test_changes_are_written_and_hints_of_the_file_do_not_undo_them(tmp_path: Path) -> None:
+    """Ranges for quantisation, quantised normals and stored matrices would bring the old values back."""
+    for name in ("windmill.timbermesh", "lamp.mesh", "tunic.llmesh", "vase.data"):
+        scene, path = example(name), tmp_path / name
+        for mesh in scene.meshes:
+            mesh.points = mesh.points * (1, 2, 3) + 1
+            mesh.normals = None if mesh.normals is None else -mesh.normals
+            mesh.materials = [f"new {material}" for material in mesh.materials]
+        scene.nodes[0].name = "other"
+        meshferry.write(scene, path)
+        found, before = meshferry.read(path), scene.nodes[0].mesh
+        mesh = next(node.mesh for node in found.walk() if node.mesh is not None)
+        assert before is not None and mesh is not None
+        is_placed = name != "tunic.llmesh"  # such an asset has neither place nor size
+        one, other = ((points if is_placed else unit(points)).mean(axis=0) for points in (mesh.points, before.points))
+        assert np.allclose(one, other, atol=0.02), name
+        assert not is_placed or np.abs(mesh.normals[0] - before.normals[0]).max() < 0.02, name
+        assert all(material.startswith("new ") for material in mesh.materials) or name in ("vase.data", "tunic.llmesh")
+
+
+def test_smaller_points_have_their_own_precision(tmp_path: Path) -> None:
+    """The file states a range that is divided into steps; that of the old points would be too coarse."""
+    scene = example("vase.data")
+    scene.meshes[0].points = scene.meshes[0].points * 0.001
+    found = meshferry.read(meshferry.write(scene, tmp_path / "vase.data").files[0]).meshes[0]
+    ours, theirs = (np.unique(mesh.points.round(9), axis=0) for mesh in (scene.meshes[0], found))
+    assert len(ours) == len(theirs) and np.abs(np.sort(ours, axis=0) - np.sort(theirs, axis=0)).max() < 1e-8
+
+
+def test_nodes_have_parents_and_matrices() -> None:
+    scene = meshferry.Scene()
+    turned = np.array(((0, -2, 0, 1), (2, 0, 0, 2), (0, 0, -2, 3), (0, 0, 0, 1.0)))
+    above = scene.add("above", matrix=turned)
+    shared = box()
+    below = [scene.add(name, shared, parent=above, matrix=np.diag((1, 1, 0.5, 1))) for name in "ab"]
+    assert np.allclose(above.matrix, turned) and [node.parent for node in below] == [above] * 2
+    assert np.allclose(below[0].world_matrix, turned @ np.diag((1, 1, 0.5, 1)))
+    assert below[0].mesh is below[1].mesh is shared and scene.meshes == [shared]
+    scene.scale(2.0)
+    assert below[0].world_matrix[:3, 3].tolist() == [2, 4, 6] and shared.points.max() == 2
+    with pytest.raises(meshferry.MeshferryError, match="shear"):
+        above.matrix = np.identity(4) + np.eye(4, k=1)
+
+
+def test_a_scaled_rig_moves_as_before(tmp_path: Path) -> None:
+    scene = example("lamp.mesh")
+    assert scene.add_clips(example("lamp_nod.anim")) == []
+    (clip,) = scene.clips
+    (before,) = scene.posed(clip, 0.7).values()
+    joints = scene.joint_matrices(scene.skeletons[0], clip, 0.7)
+    scene.scale(2.5)
+    for found in (scene, meshferry.read(meshferry.write(scene, tmp_path / "lamp.mesh").files[0])):
+        (after,) = found.posed(scene.clips[0], 0.7).values()
+        assert np.abs(after - before * 2.5).max() < 2e-3
+    moved = scene.joint_matrices(scene.skeletons[0], scene.clips[0], 0.7)
+    assert np.allclose(moved[:, :3, 3], joints[:, :3, 3] * 2.5) and np.allclose(moved[:, :3, :3], joints[:, :3, :3])
+    assert 1.9 < clip.duration < 2 and clip.fps == 0 and clip.frame_count == 60
+
+
+def test_scaled_bindings_give_the_scaled_mesh() -> None:
+    scene = example("tunic.llmesh")
+    still = meshferry.Scene(_core=core.Scene("", clips=[core.Clip("still", 30, 1)])).clips[0]
+    before = {node.name: points for node, points in scene.posed(still, 0).items()}
+    scene.scale(2.0)
+    for node, points in scene.posed(still, 0).items():
+        assert np.allclose(points, before[node.name] * 2, atol=1e-5), node
+
+
+def test_merged_scenes_keep_their_rigs_and_movement() -> None:
+    scene, other = example("lamp.mesh"), example("lamp.mesh")
+    other.add_clips(example("lamp_nod.anim"))
+    (alone,) = other.posed(other.clips[0], 0.5).values()
+    scene.merge(other)
+    scene.merge(example("windmill.timbermesh"))
+    assert [node.name for node in scene.nodes[:2]] == ["lamp"] * 2 and len(scene.skeletons) == 2
+    assert scene.nodes[1].skeleton is scene.skeletons[1] and scene.nodes[3].parent in scene.nodes[2:]
+    rest, posed = list(scene.posed(scene.clips[0], 0.5).values())[:2]
+    assert np.allclose(posed, alone) and np.allclose(rest, scene.nodes[0].mesh.points)
+    assert [clip.name for clip in scene.clips] == ["lamp_nod", "Default"]
+    turned = scene.posed(scene.clips[1], 0.5)[scene.nodes[3]]
+    windmill = example("windmill.timbermesh")
+    assert np.allclose(turned, windmill.posed(windmill.clips[0], 0.5)[windmill.nodes[1]])
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (lambda: box(normals=BOX[:4]), r"normals has the shape \(4, 3\), not \(8, 3\)"),
+        (lambda: meshferry.Mesh(BOX, SIDES + 1), "triangles has values that are not from 0 to 7"),
+        (lambda: meshferry.Mesh(BOX, SIDES.astype(float)), r"triangles is not an array \(n, 3\) of int32"),
+        (lambda: meshferry.Mesh("no", SIDES), r"points is not an array \(n, 3\) of float32"),
+        (lambda: meshferry.Mesh([[1, 2], [3]], SIDES), r"points is not an array"),
+        (lambda: box(materials=["a"], material_index=np.full(8, 1)), "material_index has values that are not from 0"),
+        (lambda: setattr(box(), "points", BOX[:3]), r"points has the shape \(3, 3\), not \(8, 3\)"),
+        (lambda: meshferry.Scene().scale(0), "cannot be scaled by 0"),
+    ],
+)
+def test_arrays_that_cannot_be_are_refused(change: Callable[[], object], text: str) -> None:
+    with pytest.raises(meshferry.MeshferryError, match=text):
+        change()
+
+
+def test_trimesh_has_the_geometry_and_losses_are_returned() -> None:
+    pytest.importorskip("trimesh")
+    mesh = example("lamp.mesh").meshes[0]
+    found, lost = mesh.to_trimesh()
+    assert np.array_equal(found.vertices[found.faces], mesh.points[mesh.triangles])
+    assert found.visual.uv[found.faces].tolist() == mesh.uvs[0].tolist()
+    assert len(lost) == 6 and all(message.is_loss for message in lost)
+    back = meshferry.from_trimesh(found, materials="paper")
+    assert np.array_equal(back.uvs[0], mesh.uvs[0]) and back.materials == ("paper",)
+    assert np.abs(back.normals - mesh.normals).max() < 1e-3
+    plain, lost = box(colors=[np.full((8, 4), 200, np.uint8)]).to_trimesh()
+    assert lost == [] and meshferry.from_trimesh(plain).colors[0].tolist() == np.full((8, 3, 4), 200).tolist()
+
+
+def test_gltf_has_what_it_can_hold() -> None:
+    from glb_oracle import read_glb
+
+    scene = example("lamp.mesh")
+    scene.add_clips(example("lamp_nod.anim"))
+    data, lost = scene.to_gltf()
+    content, buffer = read_glb(data)
+    assert [str(message) for message in lost] == ["4 lightmap settings not carried over: 'lamp'"]
+    (mesh,), (skin,), (clip,) = content["meshes"], content["skins"], content["animations"]
+    assert len(mesh["primitives"]) == 4 and mesh["extras"]["targetNames"] == ["wide"]
+    assert len(skin["joints"]) == 7 and clip["name"] == "lamp_nod" and len(clip["channels"]) == 3 * 7
+    assert [material["name"] for material in content["materials"]] == ["base", "neck", "shade", "bulb"]
+    for accessor in content["accessors"]:
+        view = content["bufferViews"][accessor["bufferView"]]
+        width = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4, "MAT4": 16}[accessor["type"]]
+        size = {5123: 2, 5125: 4, 5126: 4}[accessor["componentType"]]
+        assert view["byteLength"] == accessor["count"] * width * size and view["byteOffset"] % 4 == 0
+    assert content["buffers"] == [{"byteLength": len(buffer)}]
+
+
+def test_sources_are_paths_bytes_files_and_sets(tmp_path: Path) -> None:
+    path = EXAMPLES / "vase.data"
+    for source in (str(path), path, path.read_bytes(), io.BytesIO(path.read_bytes()), [path]):
+        assert len(meshferry.read(source).meshes[0].points) == 1133
+    assert meshferry.read(path.read_bytes(), name="jug").name == "jug"
+    with open(path, "rb") as stream:
+        assert meshferry.read(stream).name == "vase"
+    meshferry.write(example("tunic.llmesh"), tmp_path / "hut.dae")
+    alone, whole = (len(meshferry.read(tmp_path / "hut.dae", partner_files=on).nodes) for on in (False, True))
+    assert alone < whole == len(meshferry.read(sorted(tmp_path.glob("*.dae"))).nodes)
+    with pytest.raises(meshferry.MeshferryError, match=r"2 files do not belong together"):
+        meshferry.read([path, EXAMPLES / "lamp.mesh"])
+    with pytest.raises(meshferry.MeshferryError, match="open it in binary mode"):
+        meshferry.read(io.StringIO("text"))
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda _: meshferry.read("nowhere.mesh"), "nowhere.mesh: The file cannot be read"),
+        (lambda _: meshferry.read(b"text"), "bytes: not a format that Meshferry reads"),
+        (lambda _: meshferry.read(b"", assumed_rate=3), "no option 'assumed_rate' of any format; known are assumed_fr"),
+        (lambda _: meshferry.read(EXAMPLES / "lamp.mesh", axes="UNITY"), "no option 'axes' of UNIGINE Mesh; known are"),
+        (
+            lambda s: meshferry.write(s, "a.mesh", mesh_versio="ms12"),
+            "no option 'mesh_versio' .*known are mesh_version",
+        ),
+        (lambda s: meshferry.write(s, "a.mesh", version="ms99"), "'mesh_version' cannot be 'ms99'; it is one of ms13"),
+        (lambda s: meshferry.write(s, "a.mesh", turn=3), "'turn' cannot be 3; it is a truth value"),
+        (lambda s: meshferry.write(s, "a.glb"), "no format for '.glb', but for .3d"),
+        (lambda s: meshferry.write(s, "a.x", format="obj"), "There is no format 'obj'; known are timbermesh"),
+        (lambda s: meshferry.write(s, "a.mesh"), "a.mesh: 'windmill' would become 3 files.*mesh_files='joined' makes"),
+        (
+            lambda s: meshferry.write(s, "a.mesh", mesh_files="joined", strict=True),
+            "the conversion is strict: 4 parent",
+        ),
+        (lambda _: meshferry.convert("no.mesh", "a.timbermesh"), "no.mesh: The file cannot be read"),
+        (lambda _: meshferry.convert("no.mesh", "a.xyz"), "'.xyz'"),
+        (lambda _: meshferry.convert("no.mesh", "a.mesh", compressio="fast"), "no option 'compressio' of conversions"),
+    ],
+)
+def test_mistakes_are_explained_in_one_line(
+    call: Callable[[meshferry.Scene], object], text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(meshferry.MeshferryError, match=text) as found:
+        call(example("windmill.timbermesh"))
+    assert "\n" not in str(found.value) and not list(tmp_path.iterdir())
+
+
+def test_losses_are_returned(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    written = meshferry.write(example("windmill.timbermesh"), tmp_path / "a.mesh", version="MS12", mesh_files="joined")
+    codes = {message.code for message in written.messages}
+    assert len(codes) == len(written.messages) == 3 and all(message.is_loss for message in written.messages)
+    assert meshferry.inspect(tmp_path / "a.mesh")["version"] == "ms12"
+    before = meshferry.convert(EXAMPLES / "windmill.timbermesh", tmp_path / "b.mesh", mesh_files="joined")
+    assert {message.code for message in before.messages} == codes
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_script_of_a_user_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    script = runpy.run_path(str(Path(__file__).with_name("user_script.py")))
+    script["main"](EXAMPLES / "lamp.mesh", EXAMPLES / "lamp_nod.anim", tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["lamp.glb", "roof.mesh", "roof.timbermesh"]
+    assert "['parent-relation-not-carried-over', 'no-uv-map']" in capsys.readouterr().out
+
+
+AS_EXTENSION = """
+import importlib.util, json, sys, types
+for blocked in ("bpy", "meshferry"):
+    sys.modules[blocked] = None
+name = "bl_ext.somewhere.meshferry"
+for parent in ("bl_ext", "bl_ext.somewhere"):
+    sys.modules[parent] = types.ModuleType(parent)
+    sys.modules[parent].__path__ = []
+root = sys.argv[1]
+spec = importlib.util.spec_from_file_location(name, root + "/__init__.py", submodule_search_locations=[root])
+package = sys.modules[name] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(package)
+before = sorted(module for module in sys.modules if module.startswith(name) or module == "numpy")
+scene = package.read(sys.argv[1] + "/examples/lamp.mesh")
+package.write(scene, sys.argv[2] + "/a.mesh")
+package.convert(sys.argv[2] + "/a.mesh", sys.argv[2] + "/b.data")
+names = [found for found in dir(package) if found in ("read", "Mesh")]
+print(json.dumps([before, type(scene).__module__, package.__version__, names]))
+"""
+
+
+@pytest.mark.needs_workers
+def test_the_extension_has_the_library_under_its_own_name(tmp_path: Path) -> None:
+    """Names are loaded on first use: importing the package loads no module of it, and not NumPy."""
+    command = [sys.executable, "-c", AS_EXTENSION, str(ROOT), str(tmp_path)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    before, module, version, names = json.loads(done.stdout)
+    assert before == ["bl_ext.somewhere.meshferry"] and module == "bl_ext.somewhere.meshferry.library.scene"
+    assert version == meshferry.__version__ and names == ["Mesh", "read"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.mesh", "b.data"]
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = meshferry.nothing  # type: ignore[attr-defined]
+
+
+def test_files_are_checked_and_inspected() -> None:
+    assert meshferry.check(EXAMPLES / "lamp.mesh") == []
+    facts = meshferry.inspect((EXAMPLES / "windmill.timbermesh").read_bytes())
+    assert facts["format"] == "timbermesh" and facts["triangles"] == 2076 and facts["clips"][0]["name"] == "Default"
+    assert meshferry.formats()["unigine_mesh"].written_extensions == (".mesh", ".mesh_skinned")
