@@ -185,7 +185,7 @@ class ExportOptions(Options):
         section="File",
         needs=lambda can: can.gltf_materials,
     )
-    use_bake_materials: bool = option(
+    use_baked_materials: bool = option(
         "Bake Materials",
         "Render materials to pictures if files cannot hold their nodes",
         default=True,
@@ -199,7 +199,7 @@ class ExportOptions(Options):
         minimum=64,
         maximum=2048,
         section="Materials",
-        shown_when=lambda values: bool(values.get("use_bake_materials")),
+        shown_when=lambda values: bool(values.get("use_baked_materials")),
         needs=lambda can: can.bakes_materials,
     )
     use_deform_bones_only: bool = option(
@@ -290,6 +290,8 @@ PHYSICS_SHAPE = _BY_NAME["physics_shape"]
 DEFORM_BONES = _BY_NAME["use_deform_bones_only"]
 CLIPS = _BY_NAME["clips"]
 CLIP_FILTER = _BY_NAME["clip_names"]
+MOST_BAKES = 8
+"""Largest number of sets of pictures that an export bakes without a question or warning."""
 
 
 @dataclass(frozen=True)

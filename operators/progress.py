@@ -13,6 +13,7 @@ from typing import Any
 
 import bpy
 
+from ..blender_data.export_options import MOST_BAKES
 from ..blender_data.file_records import SessionFile, session_files, unasked_paths
 from ..blender_data.steps import Step, Steps
 from ..io_formats.core.messages import Text, listed
@@ -76,6 +77,14 @@ def question_of_network(paths: list[str]) -> str:
     return rpt_(text) if paths else ""
 
 
+def question_of_bakes(sets: int, text: Text) -> str:
+    """Return a question if an export bakes many sets of pictures; otherwise an empty string."""
+    question = Text(
+        "Bake {}? This may take minutes, and Second Life asks a fee for each picture that is uploaded", text
+    )
+    return rpt_(question) if sets > MOST_BAKES else ""
+
+
 def _in_thread(job: Callable[[], Any]) -> Future[Any]:
     """Run a job in a daemon thread, so that Blender can quit meanwhile."""
     future: Future[Any] = Future()
@@ -120,6 +129,10 @@ class LongWork:
         """Return a question to the user before the work, or an empty string."""
         return ""
 
+    def bakes(self, context: bpy.types.Context) -> tuple[int, Text]:
+        """Return the largest number of sets of pictures that the work bakes, and a text about them."""
+        return 0, Text("")
+
     def stored_paths(self, context: bpy.types.Context) -> list[Any]:
         """Return values from the .blend file, such as paths, that the work may open.
 
@@ -137,7 +150,12 @@ class LongWork:
         is_modal = self.is_from_user() and not bpy.app.background and context.window is not None
         unasked = unasked_paths(self.stored_paths(context))
         if is_modal and not self.asked and not self.is_again:
-            self.asked = "\n".join(filter(None, (question_of_network(unasked), self.question(context))))
+            self.asked = "\n".join(
+                filter(
+                    None,
+                    (question_of_network(unasked), self.question(context), question_of_bakes(*self.bakes(context))),
+                )
+            )
             if self.asked:  # confirming the dialog calls ``execute`` again
                 return manager.invoke_props_dialog(
                     self, width=DIALOG_WIDTH, title=self.bl_label, confirm_text=iface_(self.confirm_text)

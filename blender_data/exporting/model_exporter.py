@@ -60,11 +60,6 @@ class SceneExport:
         if not len(nodes):
             raise ExportError("There is no mesh to export{}", because(self.scene.warnings))
 
-    @property
-    def bakes(self) -> bool:
-        """Whether the materials that need it are baked."""
-        return self.capabilities.bakes_materials and self.options.use_bake_materials
-
     def steps(self) -> Steps[Scene]:
         """Read the scene in steps; its ``warnings`` are for the user.
 

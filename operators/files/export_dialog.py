@@ -24,7 +24,7 @@ from ..layouts import path_property, property_column
 from ..option_properties import draw_options
 from ..progress import DIALOG_WIDTH, LongWork
 from ..sidebar import draw_wrapped
-from ..translations import rpt_
+from ..translations import iface_, rpt_
 from .export_targets import proposed
 
 
@@ -136,6 +136,9 @@ class ExportDialog(LongWork, ExportHelper):
         if context.space_data is not None and context.space_data.type == "FILE_BROWSER":
             self.draw_scope(context)
         self.draw_files(context)
+        sets, text = self.bakes(context)
+        if sets:
+            layout.label(text=iface_(Text("Bakes {}", text)), icon="RENDER_STILL", translate=False)
         imported = self.imported_texts(context)
         prefix = f"{self.panel_prefix}_export"
         draw_options(layout, self, self.shown_options(context), prefix, imported=imported)
@@ -208,6 +211,13 @@ class ExportDialog(LongWork, ExportHelper):
         remembered = [option for option in self.option_table if option.is_remembered and option.name not in given]
         texts = imported_texts(remembered, [file_records.read_choices(obj) for obj in objects])
         return texts if getattr(self, IMPORT_CHOICES.name) else dict.fromkeys(texts, "")
+
+    def bakes(self, context: bpy.types.Context) -> tuple[int, Text]:
+        """Return the largest number of sets of pictures that the export bakes, and a text about them."""
+        from .bake_price import NOTHING, bake_price
+
+        chosen = lambda: (self.shown_source(context), self.values())  # noqa: E731
+        return bake_price(context, chosen, self.format) if self.shown_options(context) else NOTHING
 
     def draw_files(self, context: bpy.types.Context) -> None:
         """Draw information about the files to write. The default, for a single file, draws nothing."""

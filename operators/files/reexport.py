@@ -205,6 +205,15 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
         texts = [question_of_path(record), question_of_clips(others, record) if is_asked_again else ""]
         return "\n".join(text for text in texts if text)
 
+    def bakes(self, context: bpy.types.Context) -> tuple[int, Text]:
+        """Return the largest number of sets of pictures that the export bakes, and a text about them."""
+        from .bake_price import NOTHING, bake_price
+
+        record, _owners, source = _file(self, context)
+        if is_patched(record) or file_records.unasked_paths(stored_values(record, source)):
+            return NOTHING
+        return bake_price(context, lambda: (source, values_of(record)), EXPORTERS[record.format].format)
+
     def draw(self, context: bpy.types.Context) -> None:
         """Draw the question, and the choice that it is about."""
         column = self.layout.column(align=True)

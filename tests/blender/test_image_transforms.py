@@ -35,10 +35,11 @@ def shown(mapping: Mapping) -> Any:
 
 def read(material: Any) -> tuple[Mapping, Report]:
     from meshferry.blender_data.exporting.reading.image_maps import ImageReader, SurfaceLayers
-    from meshferry.blender_data.exporting.reading.shading_reading import read_shading
+    from meshferry.blender_data.exporting.reading.shading_reading import shading_of
 
     report = Report()
-    shading = read_shading(material, ImageReader(report), SurfaceLayers(("UV0", "UV1")), report)
+    shading, left_out = shading_of(material, ImageReader(report), SurfaceLayers(("UV0", "UV1")))
+    left_out.report(material.name, report)
     assert shading.base_color.image is not None
     return shading.base_color.image.mapping, report
 

@@ -16,8 +16,7 @@ pytestmark = pytest.mark.needs_bpy
 bpy = pytest.importorskip("bpy", reason="Blender is absent")
 sys.path.insert(0, str(Path(__file__).parent))
 from meshferry.blender_data.exporting.baking import cycles_bakes, material_bakes  # noqa: E402
-from meshferry.blender_data.exporting.baking.emission_copies import Map  # noqa: E402
-from meshferry.io_formats.core.messages import Report  # noqa: E402
+from meshferry.blender_data.exporting.baking.surface_shaders import Map  # noqa: E402
 from meshferry.io_formats.encodings import image_files  # noqa: E402
 from meshferry.io_formats.second_life.upload_set.format import SECOND_LIFE_UPLOAD  # noqa: E402
 from meshferry.io_formats.unigine.scene.format import UNIGINE_SCENE  # noqa: E402
@@ -40,7 +39,7 @@ def panel(clean_blender: Any) -> Panel:
 
 
 def exported(file_format: Any = UNIGINE_SCENE) -> Any:
-    return scene_of(file_format, use_bake_materials=True, bake_size=SIZE + 1)
+    return scene_of(file_format, use_baked_materials=True, bake_size=SIZE + 1)
 
 
 def shading(file_format: Any = UNIGINE_SCENE) -> Any:
@@ -78,10 +77,12 @@ def bump(panel: Panel, angle: Any) -> Any:
 
 def baked(panel: Panel, kind: Map, size: tuple[int, int] = (SIZE, SIZE)) -> Any:
     """Return the linear values of a map, and which pixels are covered."""
-    scene = cycles_bakes.BakeScene(bpy.context, casts_rays=False)
-    mesh = cycles_bakes.faces_of(panel.object, bpy.context.evaluated_depsgraph_get(), panel.material, "First")
-    found = scene.bake(panel.material, kind, [mesh], size, mutes_mapping=False)
-    scene.remove()
+    blocks: list[Any] = []
+    seen = panel.object.evaluated_get(bpy.context.evaluated_depsgraph_get())
+    mesh, uv_map = cycles_bakes.faces_of(bpy.context, seen, panel.material, "First", blocks)
+    scene = cycles_bakes.bake_scene(bpy.context, mesh, panel.object, 1, blocks)
+    found = cycles_bakes.bake_map(bpy.context, scene, panel.material, kind, size, uv_map)
+    bpy.data.batch_remove(blocks)
     return found
 
 
@@ -296,7 +297,7 @@ def test_everything_stays_after_success_esc_and_errors(panel: Panel, monkeypatch
     bpy.context.view_layer.objects.active = panel.object
     before = state()
     given = export_options.ExportOptions.of({"bake_size": SIZE})
-    original = cycles_bakes.BakeScene._bake
+    original = material_bakes.bake_map
     for file_format in (SECOND_LIFE_UPLOAD, UNIGINE_SCENE):
         source = object_selection.Source("SCENE")
         request = export_options.ExportRequest(bpy.context, source, given, "set", file_format.capabilities)
@@ -310,14 +311,14 @@ def test_everything_stays_after_success_esc_and_errors(panel: Panel, monkeypatch
             assert state() == before, stop
             done: list[Map] = []
 
-            def fail(self: Any, *given: Any, done: Any = done, stop: int = stop) -> None:
+            def fail(*given: Any, done: Any = done, stop: int = stop, **options: Any) -> Any:
                 done.append(given)
                 if len(done) > stop:
                     raise RuntimeError("no memory")
-                original(self, *given)
+                return original(*given, **options)
 
             with monkeypatch.context() as patch:
-                patch.setattr(cycles_bakes.BakeScene, "_bake", fail)
+                patch.setattr(material_bakes, "bake_map", fail)
                 scene = exporter.export_scene(request)
             codes = [text.code for text in scene.warnings]
             assert "material-not-baked" in codes and "material-nodes-left-out" in codes
@@ -336,7 +337,7 @@ def test_everything_stays_after_success_esc_and_errors(panel: Panel, monkeypatch
         (lambda p: p.object.data.uv_layers[0].uv.foreach_set("vector", [0.5] * 8), "cover no pixel"),
         (
             lambda p: (p.set(Alpha=p.node("TexNoise")), p.object.modifiers.new("Bend", "SIMPLE_DEFORM")),
-            "generated coordinates follow the shape of 'Panel'",
+            "Noise Texture give other values",
         ),
     ],
 )  # fmt: skip
@@ -371,22 +372,28 @@ def test_tiled_uvs(panel: Panel) -> None:
 
 def test_price_before_an_export(panel: Panel) -> None:
     """The dialog counts as the check does; above 8 sets there is a question."""
-    from meshferry.blender_data.export_options import ExportOptions
-    from meshferry.operators.files.bake_price import bake_price, question_of_bakes
+    from meshferry.blender_data.exporting.object_selection import Source
+    from meshferry.operators.files.bake_price import bake_price
+    from meshferry.operators.progress import question_of_bakes
 
     x, _y = position(panel)
-    objects = [panel.object]
     for number in range(9):
-        objects.append(bpy.data.objects.new(f"Copy{number}", panel.object.data.copy()))
+        copy = bpy.data.objects.new(f"Copy{number}", panel.object.data.copy())
+        bpy.context.scene.collection.objects.link(copy)
+
+    def price(file_format: Any, *objects: Any, is_on: bool = True) -> tuple[int, str]:
+        source = Source("OBJECTS", objects=objects or tuple(bpy.context.scene.objects))
+        return bake_price(bpy.context, lambda: (source, {"use_baked_materials": is_on}), file_format)
+
     for roughness, sets in ((0.5, 0), (x, 10)):
         panel.set(Roughness=roughness)
-        for can in (SECOND_LIFE_UPLOAD.capabilities, UNIGINE_SCENE.capabilities):
-            found, text = bake_price(objects, ExportOptions.of({}), can)
-            assert (found, text) == (sets, "1 material on 10 meshes: up to 10 pictures" if sets else "")
-            assert question_of_bakes(objects, ExportOptions.of({}), can).startswith("Bake 1 material" if sets else "")
-    assert bake_price(objects[:1], ExportOptions.of({}), can)[1] == "1 material on 1 mesh: up to 1 picture"
-    assert not question_of_bakes(objects[:1], ExportOptions.of({}), can)
-    assert bake_price(objects, ExportOptions.of({"use_bake_materials": False}), can)[0] == 0
+        for file_format in (SECOND_LIFE_UPLOAD, UNIGINE_SCENE):
+            found = price(file_format)
+            assert found == (sets, "1 material on 10 meshes: up to 10 pictures" if sets else "")
+            assert question_of_bakes(*found).startswith("Bake 1 material" if sets else "")
+            assert price(file_format, is_on=False) == (0, "")
+    assert price(UNIGINE_SCENE, panel.object) == (1, "1 material on 1 mesh: up to 1 picture")
+    assert not question_of_bakes(8, found[1]) and question_of_bakes(9, found[1])
 
 
 def test_checks_and_saves_bake_nothing(panel: Panel, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -396,7 +403,7 @@ def test_checks_and_saves_bake_nothing(panel: Panel, monkeypatch: pytest.MonkeyP
 
     x, _y = position(panel)
     panel.set(Roughness=x)
-    monkeypatch.setattr(cycles_bakes, "BakeScene", None)
+    monkeypatch.setattr(material_bakes, "bake_scene", None)
     given, source = export_options.ExportOptions.of({}), object_selection.Source("SCENE")
     for file_format in (SECOND_LIFE_UPLOAD, UNIGINE_SCENE):
         can = file_format.capabilities
@@ -417,10 +424,3 @@ def test_filled_margins() -> None:
     values[1:3, 2:4] = 7.0
     assert (filled(values, mask) == 7.0).all()
     assert (filled(values, np.zeros_like(mask)) == 0.0).all()
-
-
-def test_planned_tasks_report_nothing_without_shaders(panel: Panel) -> None:
-    panel.tree.nodes.clear()
-    task = material_bakes.BakeTask("Paint", panel.material, None, [])
-    report = Report()
-    assert material_bakes.planned([task], report) == [] and not report.messages

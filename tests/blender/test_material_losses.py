@@ -84,7 +84,7 @@ class Panel:
 
 def scene_of(file_format: Any, **options: Any) -> Any:
     defaults = {"missing_levels": "COPY"} if file_format is SECOND_LIFE_UPLOAD else {}
-    options = {"use_bake_materials": False, **defaults, **options}
+    options = {"use_baked_materials": False, **defaults, **options}
     given = ExportOptions.of(options)
     source = object_selection.Source("SCENE")
     request = export_options.ExportRequest(bpy.context, source, given, "set", file_format.capabilities)

@@ -123,7 +123,7 @@ def full_material(box: Any, larger: int = 1) -> dict[str, np.ndarray[Any, Any]]:
 
 def exported(**options: Any) -> tuple[dict[str, bytes], list[str], list[str]]:
     """Return the .glb files of the scene's upload set, the notes about them and the warnings."""
-    given = ExportOptions.of({"missing_levels": "COPY", "use_bake_materials": False, **options})
+    given = ExportOptions.of({"missing_levels": "COPY", "use_baked_materials": False, **options})
     capabilities = SECOND_LIFE_UPLOAD.capabilities
     request = export_options.ExportRequest(bpy.context, object_selection.Source("SCENE"), given, "tunic", capabilities)
     scene = exporter.export_scene(request)

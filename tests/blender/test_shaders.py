@@ -419,7 +419,7 @@ def test_solid_view_and_icons_have_the_colours_of_textures() -> None:
     assert icon[16, 16, 2] > icon[16, 16, 0] > icon[16, 16, 1] > 0.1 and icon[16, 16, 3] == 1.0 and not icon[0, 0].any()
     for name, color in (("packed", (1.0, 1.0, 1.0, 1.0)), ("gone", (1.0, 1.0, 1.0, 1.0))):
         assert material_reading.read_material(made[name], Report()).color == color
-    read = shading_reading.read_shading(made["packed"], image_maps.ImageReader(Report()), [], Report())
+    read, _left_out = shading_reading.shading_of(made["packed"], image_maps.ImageReader(Report()), image_maps.SurfaceLayers())
     assert read.base_color.value == (1.0, 1.0, 0.5) and read.base_color.image is not None
     finder.fill(made["plain"], Material("plain", shading=Shading(base_color=Tint())), shaders.MeshLayers())
     assert not made["plain"].preview.is_icon_custom

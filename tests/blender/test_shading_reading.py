@@ -51,10 +51,12 @@ def stored(name: str) -> Any:
 
 def read(material: Any, *uvs: str) -> tuple[Shading, Report]:
     from meshferry.blender_data.exporting.reading.image_maps import ImageReader, SurfaceLayers
-    from meshferry.blender_data.exporting.reading.shading_reading import read_shading
+    from meshferry.blender_data.exporting.reading.shading_reading import shading_of
 
     report = Report()
-    return read_shading(material, ImageReader(report), SurfaceLayers(uvs), report), report
+    shading, left_out = shading_of(material, ImageReader(report), SurfaceLayers(uvs))
+    left_out.report(material.name, report)
+    return shading, report
 
 
 def shadings(number: int) -> Iterator[Shading]:

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import bpy
 import numpy as np
 import numpy.typing as npt
 
+from ....io_formats.core.capabilities import Capabilities
 from ....io_formats.core.errors import ExportError
 from ....io_formats.core.messages import Named, Report, Text, counted, joined
 from ....io_formats.core.scene import Mesh
-from ....io_formats.core.shading import Shading, Texture
+from ....io_formats.core.shading import Opacity
 from ... import compat
+from ...export_options import MOST_BAKES, ExportOptions
 from ...steps import Step, Steps, scaled
+from ..model_exporter import SceneExport
+from ..models import material_losses
+from ..reading.image_maps import SurfaceLayers
 from ..reading.shader_nodes import LeftOut
-from .baked_pictures import Maps, look_of
-from .cycles_bakes import BakeMesh, BakeScene, faces_of, square
-from .emission_copies import Map
-from .plain_materials import PlainMaterial
-from .surface_shaders import NOTHING_KNOWN, Dependence, SurfaceShaders
+from .cycles_bakes import Baked, Blocks, bake_map, bake_scene, faces_of, square
+from .plain_materials import PlainMaterial, Textures
+from .surface_shaders import Map, SurfaceShaders
 
 _BORDER = 1e-4
 """Distance by which UVs may exceed a tile."""
@@ -32,71 +36,79 @@ _BORDER = 1e-4
 class BakeSurface:
     """The faces of one mesh of the file that have a material."""
 
-    mesh: Mesh
-    slots: list[str]
-    """Name of the material of each slot of the mesh, which a node may replace."""
-    objects: list[tuple[bpy.types.Object, bool]]
-    """Objects that the mesh consists of, and whether each is evaluated; empty if the faces belong to instances."""
+    obj: bpy.types.Object
     label: str
     """Name of the object, for messages and pictures."""
-    is_shown_uv: bool = True
-    """Whether the exported UV map is the one that is marked for rendering."""
+    layers: SurfaceLayers
+    mesh: Mesh | None = None
+    """The mesh; None before an export has read it."""
+    slots: Sequence[str] = ()
+    """Name of the material of each slot of the mesh."""
+    is_plain: bool = False
+    """Whether the data of the object are its mesh, so that no evaluation is needed."""
+    has_instances: bool = False
+    """Whether the mesh consists of instances that the object shows, which cannot be baked."""
 
-    def uvs(self, name: str) -> npt.NDArray[np.floating]:
-        """Return the UVs of the triangles with a material, (T, 3, 2)."""
-        corners = self.mesh.uvs[0].at_corners(self.mesh.corner_point).reshape(-1, 3, 2)
-        return corners[self._is_chosen(name)]
+    @property
+    def uv_map(self) -> str:
+        """Name of the exported UV map, on which pictures lie."""
+        return "".join(self.layers.uvs[:1])
 
-    def area_ratio(self, name: str) -> float:
-        """Return the area of the faces with a material relative to that of their UVs."""
-        points = self.mesh.points[self.mesh.corner_point.reshape(-1, 3)[self._is_chosen(name)]]
-        uvs = self.uvs(name)
-        area = np.linalg.norm(np.cross(points[:, 1] - points[:, 0], points[:, 2] - points[:, 0]), axis=1).sum()
-        (u, v), (other_u, other_v) = (uvs[:, 1] - uvs[:, 0]).T, (uvs[:, 2] - uvs[:, 0]).T
-        of_uvs = np.abs(u * other_v - v * other_u).sum()
-        return float(area / of_uvs) if of_uvs > 0.0 else 1.0
-
-    def _is_chosen(self, name: str) -> npt.NDArray[np.bool_]:
+    def corners(self, name: str) -> list[npt.NDArray[np.floating]]:
+        """Return points and UVs of the triangles with a material, (T, 3, 3) and (T, 3, 2); NaN without UVs."""
+        if self.mesh is None:
+            return [np.zeros((0, 3, 3)), np.zeros((0, 3, 2))]
         wanted = np.array([slot == name for slot in self.slots or [""]])
-        return wanted[np.clip(self.mesh.material_index, 0, len(wanted) - 1)]
+        chosen = wanted[np.clip(self.mesh.material_index, 0, len(wanted) - 1)]
+        corners = self.mesh.corner_point
+        uvs = self.mesh.uvs[0].at_corners(corners) if self.mesh.uvs else np.full((len(corners), 2), np.nan)
+        return [values.reshape(-1, 3, values.shape[1])[chosen] for values in (self.mesh.points[corners], uvs)]
+
+    def side(self, name: str) -> float:
+        """Return the length on the surface of one tile of the UV map."""
+        areas = [
+            np.linalg.norm(np.cross(part[:, 1] - part[:, 0], part[:, 2] - part[:, 0]), axis=1).sum()
+            for part in (np.pad(values, ((0, 0), (0, 0), (0, 3 - values.shape[2]))) for values in self.corners(name))
+        ]
+        return math.sqrt(areas[0] / areas[1]) if areas[1] > 0.0 else 1.0
 
 
 @dataclass
 class BakeTask:
-    """A material with a loss that pictures would mend."""
+    """A material with the meshes that show it."""
 
     name: str
     """Its name in the file."""
     material: bpy.types.Material
-    shading: Shading
     surfaces: list[BakeSurface]
     maps: list[Map] = field(default_factory=list)
-    dependence: Dependence = NOTHING_KNOWN
     is_flat: bool = False
+    mapping: Any = None
+    """Mapping node that repeats the pictures."""
+    size: tuple[int, int] = (0, 0)
+    """Size of the largest image; 0 if the option determines the size."""
+    is_clipped: bool = False
 
+    @property
     def sets(self) -> int:
-        """Return the number of sets of pictures."""
+        """Number of sets of pictures."""
         return 1 if self.is_flat else len(self.surfaces)
 
 
-def uses(mesh: Mesh, name: str) -> bool:
-    """Return whether faces of a mesh have a material."""
-    slots = np.unique(np.clip(mesh.material_index, 0, max(len(mesh.materials) - 1, 0))).tolist()
-    return any(mesh.materials[slot] == name for slot in slots) if mesh.materials else False
-
-
-def is_mended(left_out: LeftOut) -> bool:
-    """Return whether pictures can hold some of what was left out of a material."""
-    return bool(left_out.nodes or left_out.mappings)
-
-
-def planned(tasks: Sequence[BakeTask], report: Report) -> list[BakeTask]:
-    """Return the tasks that can be done; report why others cannot."""
+def planned(tasks: Iterable[BakeTask], options: ExportOptions, can: Capabilities, report: Report) -> list[BakeTask]:
+    """Return the tasks that pictures mend and that can be done; report why others cannot."""
     done = []
     for task in tasks:
-        about = report.about(Text("Material '{}'", Named("material", task.name)))
-        shaders = SurfaceShaders(compat.node_tree(task.material))
-        if not shaders.is_known():
+        task.surfaces = [one for one in task.surfaces if one.mesh is None or len(one.corners(task.name)[0])]
+        if not task.surfaces or (task.material.meshferry.identity and can.placement):
+            continue  # a material without faces, or of the project
+        shading, left_out = material_losses.losses(task.material, task.surfaces[0].layers, options, can)
+        tree = compat.node_tree(task.material)
+        if tree is None or not (left_out.nodes or left_out.mappings):
+            continue
+        about, shaders = report.about(Text("Material '{}'", Named("material", task.name))), SurfaceShaders(tree)
+        task.is_clipped = shading.opacity is Opacity.CLIP
+        if not shaders.is_known:
             continue  # the report of what is left out names the shader
         if reason := _plan(task, shaders, about):
             about.loss("material-not-baked", "not baked: {}", reason)
@@ -105,221 +117,173 @@ def planned(tasks: Sequence[BakeTask], report: Report) -> list[BakeTask]:
     return done
 
 
-def _plan(task: BakeTask, shaders: SurfaceShaders, report: Report) -> Text:
+def _plan(task: BakeTask, shaders: SurfaceShaders, report: Report) -> str:
     """Choose the maps and the way of a task; return why it cannot be done, or an empty text."""
-    if missing := shaders.without_image():
-        return Text("the image '{}' is missing or in tiles", Named("image", missing[0]))
-    task.maps = list(maps_of(shaders))
-    if not task.maps:
-        task.is_flat = True
-        return Text("")
+    if missing := shaders.missing_image():
+        return Text("the image '{}' is missing or in tiles", Named("image", missing))
+    task.maps = shaders.maps()
+    task.is_flat = all(shaders.is_flat(one.uv_map, one.layers.shown_uv) for one in task.surfaces)
+    first, problems, is_inside = task.surfaces[0], [], True
     for surface in task.surfaces:
-        if not surface.mesh.uvs or not np.isfinite(surface.uvs(task.name)).all():
+        uvs = surface.corners(task.name)[1]
+        if not np.isfinite(uvs).all():
             return Text("'{}' has no valid UV map", surface.label)
-    names = {surface.mesh.uvs[0].name for surface in task.surfaces}
-    is_shown = all(surface.is_shown_uv for surface in task.surfaces)
-    found = [shaders.dependence(name, is_shown=is_shown) for name in names]
-    task.dependence = found[0]
-    uvs = [surface.uvs(task.name) for surface in task.surfaces]
-    is_inside = all(((part >= -_BORDER) & (part <= 1.0 + _BORDER)).all() for part in uvs)
-    task.is_flat = all(one.is_flat for one in found) and (found[0].is_periodic or is_inside)
-    if not task.is_flat:
-        for surface, part in zip(task.surfaces, uvs, strict=True):
-            if not surface.objects:
-                return Text("'{}' shows it by instances", surface.label)
-            tiles = np.floor(part.min(axis=1) + _BORDER)
-            if (part.max(axis=1) > tiles + 1.0 + _BORDER).any():
-                return Text("faces of '{}' cross the borders of UV tiles", surface.label)
-    if unsteady := shaders.view_dependent():
-        text = "{} give other values in the picture: they depend on the view, on the name of the object or on EEVEE"
-        report.change("material-bake-differs", text, joined(unsteady))
-    deformed = [
-        surface.label for surface in task.surfaces if any(is_evaluated for _obj, is_evaluated in surface.objects)
-    ]
-    if deformed and shaders.uses_generated():
+        tiles = np.floor(uvs.min(axis=1) + _BORDER)
+        is_across = (uvs.max(axis=1) > tiles + 1.0 + _BORDER).any()
+        is_inside &= not (tiles.any() or is_across)
+        problems += [Text("'{}' shows it by instances", surface.label)] if surface.has_instances else []
+        problems += [Text("faces of '{}' cross the borders of UV tiles", surface.label)] if is_across else []
+    tiling = shaders.tiling(first.uv_map, first.layers.shown_uv) if task.is_flat else None
+    task.is_flat &= is_inside or tiling is not None
+    task.mapping, task.size = tiling or (None, (0, 0))
+    if problems and not task.is_flat:
+        return problems[0]
+    if unsteady := shaders.unsteady(is_modified=not all(one.is_plain for one in task.surfaces)):
         text = (
-            "generated coordinates follow the shape of '{}' after its modifiers, unlike in Blender if these deform it"
+            "{} give other values in the picture: they depend on the view, on the name of the object, on modifiers or "
+            "on EEVEE"
         )
-        report.change("material-bake-generated", text, deformed[0])
-    return Text("")
+        report.change("material-bake-differs", text, joined(unsteady))
+    return ""
 
 
-def maps_of(shaders: SurfaceShaders) -> Iterator[Map]:
-    """Yield the maps of inputs that nodes determine."""
-    if not shaders.is_emission:
-        if shaders.constant("color") is None:
-            yield Map.COLOR
-        if shaders.occlusion or None in map(shaders.constant, ("roughness", "metallic")):
-            yield Map.SURFACE
-    keys = ("alpha",) if shaders.is_emission else ("alpha", "specular")
-    if shaders.has_gaps or None in map(shaders.constant, keys):
-        yield Map.COVERAGE
-    color, strength = shaders.constant("emission"), shaders.constant("strength")
-    is_dark = strength == (0.0,) or (color is not None and not any(color[:3]))
-    if not is_dark and (color is None or strength is None):
-        yield Map.EMISSION
-    if shaders.has_normals():
-        yield Map.NORMAL
-
-
-def _price(tasks: Sequence[BakeTask]) -> Text:
+def price_of(tasks: Sequence[BakeTask]) -> Text:
     """Describe the materials, meshes and pictures of tasks."""
-    meshes = len({id(surface.mesh) for task in tasks for surface in task.surfaces})
-    return price_text(len(tasks), meshes, sum(task.sets() * len(task.maps) for task in tasks))
-
-
-def price_text(materials: int, meshes: int, pictures: int) -> Text:
-    """Describe how much is baked."""
-    counts = (counted(materials, "material"), counted(meshes, "mesh", "meshes"), counted(pictures, "picture"))
-    return Text("{} on {}: up to {}", *counts)
-
-
-_VALUES_OF = {
-    Map.COLOR: ("color",),
-    Map.SURFACE: ("roughness", "metallic"),
-    Map.COVERAGE: ("alpha",),
-    Map.EMISSION: ("emission", "strength"),
-}
-
-
-@dataclass
-class Renamed:
-    """The plain materials that stand for baked ones, by their names in the file."""
-
-    materials: dict[str, bpy.types.Material] = field(default_factory=dict)
-    names: dict[int, dict[str, str]] = field(default_factory=dict)
-    """For the ``id`` of each mesh, the new name of each baked material."""
+    meshes = len(
+        {surface.obj.data if surface.mesh is None else id(surface.mesh) for task in tasks for surface in task.surfaces}
+    )
+    pictures = counted(sum(task.sets * len(task.maps) for task in tasks), "picture")
+    return Text("{} on {}: up to {}", counted(len(tasks), "material"), counted(meshes, "mesh", "meshes"), pictures)
 
 
 class Bakery:
-    """Bakes materials; a context manager that removes all temporary data at its end.
+    """Bakes the materials of an export; a context manager that removes all temporary data at its end."""
 
-    Parameters
-    ----------
-    size:
-        Width and height of pictures on meshes, and the largest of all others; rounded down to a power of two.
-    """
-
-    def __init__(self, context: bpy.types.Context, size: int, report: Report) -> None:
-        self._context = context
-        self._size = 1 << (size.bit_length() - 1)
-        self._report = report
-        self._plain: list[PlainMaterial] = []
-        self.stated: list[str] = []
-        """Names of the materials that the request does not bake, but an export does."""
-        self.textures: dict[bpy.types.Image, Texture] = {}
+    def __init__(self, export: SceneExport) -> None:
+        self._export = export
+        self._blocks: Blocks = []
+        self._is_on = export.capabilities.bakes_materials and export.options.use_baked_materials
+        self._is_off = export.capabilities.bakes_materials and not self._is_on
+        self.materials: dict[str, bpy.types.Material] = {}
+        """The plain materials that stand for baked ones, by their names in the file."""
+        self.textures: Textures = {}
         """The textures of the pictures, which stay valid after the export."""
+        self.stated: set[str] = set()
+        """Names of the materials that the request does not bake, but an export does."""
+        self._names: dict[int, dict[str, str]] = {}
+        """For the ``id`` of each mesh, the new name of each baked material."""
+        self._renamed: dict[tuple[int, int], Mesh] = {}
 
-    def __enter__(self) -> Bakery:
-        return self
+    def __enter__(self) -> None:
+        pass
 
     def __exit__(self, *_exception: object) -> None:
-        for plain in self._plain:
-            with contextlib.suppress(ReferenceError):  # an undo during the export removed it
-                plain.remove()
+        _remove(self._blocks)
 
-    def bake(self, tasks: Sequence[BakeTask], taken: set[str], baking: str) -> Steps[Renamed]:
-        """Bake tasks.
+    def names(self, mesh: Mesh) -> dict[str, str]:
+        """Return the new names of the baked materials of a mesh of which another mesh has the first pictures."""
+        return self._names.get(id(mesh), {})
 
-        ``taken`` are the names of all materials of the file, to which new names are added. ``baking`` is that of the
-        request.
+    def renamed(self, mesh: Mesh, finest: Mesh) -> Mesh:
+        """Return a mesh with the names that the baked materials of the finest mesh of its model have."""
+        names = self.names(finest)
+        if names.keys().isdisjoint(mesh.materials):
+            return mesh
+        made = replace(mesh, materials=[names.get(name, name) for name in mesh.materials])
+        return self._renamed.setdefault((id(mesh), id(finest)), made)
+
+    def report(self, left_out: LeftOut, name: str, material: bpy.types.Material) -> None:
+        """Report what was left out of a material with this name in the file, without what an export will bake."""
+        if name in self.stated:
+            left_out = replace(left_out, nodes={}, mappings=[])
+        left_out.report(name if name in self.materials else material.name, self._export.report, is_off=self._is_off)
+
+    def bake(self, tasks: Iterable[BakeTask]) -> Steps[None]:
+        """Bake those of the tasks for all materials of the file that need it.
 
         Raises
         ------
         ExportError
             The request refuses baking.
         """
-        done = Renamed()
-        if baking != "BAKE" and tasks:
-            text = _price(tasks)
-            if baking == "REFUSE":
-                raise ExportError("its materials need to be baked ({}); choose Re-export", text)
-            self.stated = [task.name for task in tasks]
-            names = tuple(Named("material", name) for name in self.stated)
-            self._report.note("materials-to-bake", "An export bakes {}", text, names=names)
-            return done
-        total, count, pictures, baked = max(1, sum(task.sets() * len(task.maps) for task in tasks)), 0, 0, 0
-        for task in tasks:
-            made: list[PlainMaterial] = []
+        export, report = self._export, self._export.report
+        tasks = list(tasks) if self._is_on else []
+        todo, taken = planned(tasks, export.options, export.capabilities, report), {task.name for task in tasks}
+        if todo and export.baking == "REFUSE":
+            raise ExportError("its materials need to be baked ({}); choose Re-export", price_of(todo))
+        if todo and export.baking == "STATE":
+            self.stated = {task.name for task in todo}
+            names = tuple(Named("material", task.name) for task in todo)
+            report.note("materials-to-bake", "An export bakes {}", price_of(todo), names=names)
+            return
+        baked, pictures = 0, 0
+        for number, task in enumerate(todo):
             try:
-                for number in range(task.sets()):
-                    maps = yield from scaled(self._bake(task, number), count / total, (count + len(task.maps)) / total)
-                    count += len(task.maps)
-                    made.append(self._plain_of(task, number, maps, taken))
+                made = yield from scaled(self._bake_all(task, taken), number / len(todo), (number + 1) / len(todo))
             except TypeError as problem:
                 if "CYCLES" not in str(problem):
                     raise
                 text = "No material was baked: enable Blender's add-on 'Cycles Render Engine' in the preferences"
-                self._report.loss("cycles-disabled", text)
-                break
+                report.loss("cycles-disabled", text)
+                return
             except (RuntimeError, ReferenceError, MemoryError, ExportError) as problem:
-                about = self._report.about(Text("Material '{}'", Named("material", task.name)))
+                about = report.about(Text("Material '{}'", Named("material", task.name)))
                 about.loss("material-not-baked", "not baked: {}", str(problem).strip())
                 continue
-            baked += 1
-            pictures += sum(len(plain.textures) for plain in made)
-            done.materials.update({plain.name: plain.material for plain in made})
+            baked, pictures = baked + 1, pictures + sum(len(plain.textures) for plain in made)
             for surface, plain in zip(task.surfaces, made, strict=False):
-                done.names.setdefault(id(surface.mesh), {})[task.name] = plain.name
+                self.materials[plain.name] = plain.material
+                self.textures |= plain.textures
+                self._names.setdefault(id(surface.mesh), {})[task.name] = plain.name
         if baked:
-            text = Text("Baked {}: {}", counted(baked, "material"), counted(pictures, "picture"))
-            self._report.note("materials-baked", "{}", text)
-        return done
+            is_warning = bpy.app.background and sum(task.sets for task in todo) > MOST_BAKES
+            tell = report.change if is_warning else report.note
+            tell("materials-baked", "Baked {}: {}", counted(baked, "material"), counted(pictures, "picture"))
 
-    def _bake(self, task: BakeTask, number: int) -> Steps[Maps]:
+    def _bake_all(self, task: BakeTask, taken: set[str]) -> Steps[list[PlainMaterial]]:
+        """Bake all sets of pictures of a material; return its plain materials, which are removed at the end."""
+        made: list[PlainMaterial] = []
+        for number, surface in enumerate(task.surfaces[: task.sets]):
+            maps = yield from scaled(self._bake(task, surface), number / task.sets, (number + 1) / task.sets)
+            name = f"{task.name}_{surface.label}" if number else task.name
+            while number and name in taken:
+                name += "_"
+            taken.add(name)
+            made.append(plain := PlainMaterial(task.material, name, self._blocks))
+            if task.mapping is not None or surface.layers.shown_uv not in ("", surface.uv_map):
+                plain.lay_out(surface.uv_map, task.mapping)
+            plain.show(maps, SurfaceShaders(task.material.node_tree), is_clipped=task.is_clipped)
+        return made
+
+    def _bake(self, task: BakeTask, surface: BakeSurface) -> Steps[dict[Map, Baked]]:
         """Bake the maps of a set of pictures."""
-        if not task.maps:
-            return {}
-        scene = BakeScene(self._context, casts_rays=SurfaceShaders(task.material.node_tree).casts_rays())
-        meshes: list[BakeMesh] = []
+        context, shaders = self._export.context, SurfaceShaders(task.material.node_tree)
+        most = 1 << (self._export.options.bake_size.bit_length() - 1)
+        maps: dict[Map, Baked] = {}
+        blocks: Blocks = []
         try:
-            size = self._add_meshes(task, number, meshes)
-            maps: Maps = {}
+            size, obj, uv_map = (most, most), None, surface.uv_map
+            if task.is_flat:
+                mesh = square(max(one.side(task.name) for one in task.surfaces), uv_map, blocks)
+                if all(task.size):
+                    width, height = (max(1, round(side * min(1.0, most / max(task.size)))) for side in task.size)
+                    size = (width, height)
+            else:
+                obj = surface.obj
+                seen = obj if surface.is_plain else obj.evaluated_get(context.evaluated_depsgraph_get())
+                mesh, uv_map = faces_of(context, seen, task.material, uv_map, blocks)
+            scene = bake_scene(context, mesh, obj, shaders.samples(), blocks)
             for done, kind in enumerate(task.maps):
-                subject = Text("{}: {}", Named("material", task.name), kind.value)
-                yield Step("Baking", done / len(task.maps), subject)
-                mutes = task.is_flat and task.dependence.mapping is not None
-                maps[kind] = scene.bake(task.material, kind, meshes, size, mutes_mapping=mutes)
+                yield Step("Baking", done / len(task.maps), Text("{}: {}", Named("material", task.name), kind.value))
+                mutes = task.mapping is not None
+                maps[kind] = bake_map(context, scene, task.material, kind, size, uv_map, mutes_mapping=mutes)
                 if not maps[kind][1].any():
                     raise ExportError("the UVs of its faces cover no pixel")
             return maps
         finally:
-            scene.remove()
-            for made in meshes:
-                bpy.data.meshes.remove(made.mesh)
+            _remove(blocks)
 
-    def _add_meshes(self, task: BakeTask, number: int, meshes: list[BakeMesh]) -> tuple[int, int]:
-        """Add the temporary meshes of a set of pictures; return the size of the pictures."""
-        surface = task.surfaces[number]
-        uv_map = surface.mesh.uvs[0].name
-        if task.is_flat:
-            ratios = [one.area_ratio(task.name) for one in task.surfaces]
-            meshes.append(square(math.sqrt(max(ratios)), uv_map))
-            width, height = task.dependence.size or (self._size, self._size)
-            factor = min(1.0, self._size / max(width, height))
-            return max(1, round(width * factor)), max(1, round(height * factor))
-        for obj, is_evaluated in surface.objects:
-            depsgraph = self._context.evaluated_depsgraph_get()
-            seen = obj.evaluated_get(depsgraph) if is_evaluated else obj
-            meshes.append(faces_of(seen, depsgraph, task.material, uv_map))
-        return self._size, self._size
 
-    def _plain_of(self, task: BakeTask, number: int, maps: Maps, taken: set[str]) -> PlainMaterial:
-        """Return the plain material of a set of pictures, which is removed at the end."""
-        shaders = SurfaceShaders(task.material.node_tree)
-        baked = {key for kind in task.maps for key in _VALUES_OF.get(kind, ())}
-        keys = {"color", "roughness", "metallic", "specular", "alpha", "emission", "strength"} - baked
-        values = {key: value for key in keys if (value := shaders.constant(key)) is not None}
-        surface, name = task.surfaces[number], task.name
-        if number:
-            name = f"{task.name}_{surface.label}"
-            while name in taken:
-                name += "_"
-        taken.add(name)
-        look = look_of(maps, values, is_emission=shaders.is_emission)
-        mapping = task.dependence.mapping if task.is_flat else None
-        uv_map = "" if surface.is_shown_uv and mapping is None else surface.mesh.uvs[0].name
-        plain = PlainMaterial(task.material, name, look, task.shading, uv_map=uv_map, mapping=mapping)
-        self._plain.append(plain)
-        self.textures |= plain.textures
-        return plain
+def _remove(blocks: Blocks) -> None:
+    with contextlib.suppress(ReferenceError):  # an undo during the export removed them
+        bpy.data.batch_remove(blocks)

@@ -3,34 +3,51 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 import bpy
 
-from ....io_formats.core.messages import Text
+from ....io_formats.core.messages import Report, Text
+from ....io_formats.core.shading import Extension
+from ..reading.image_maps import ImageMaps, ImageReader, SurfaceLayers
 from ..reading.material_reading import image_path, occlusion_inputs
-from ..reading.shader_nodes import Socket, output_of, source, sources
+from ..reading.shader_nodes import LeftOut, Socket, output_of, source, sources
 
-BLACK = (0.0, 0.0, 0.0, 1.0)
-INPUTS: dict[str, dict[str, Any]] = {
+Numbers = tuple[float, ...]
+
+
+class Map(Enum):
+    """The values that one bake gives."""
+
+    COVERAGE = Text("transparency")
+    """Alpha, specular, and the part of the surface that has a colour."""
+    COLOR = Text("colour")
+    SURFACE = Text("roughness and metal")
+    """Occlusion, roughness and metal."""
+    EMISSION = Text("emission")
+    NORMAL = Text("normals")
+
+
+INPUTS: dict[str, dict[Map, tuple[Any, ...]]] = {
     "BSDF_PRINCIPLED": {
-        "color": "Base Color", "metallic": "Metallic", "roughness": "Roughness", "specular": "Specular IOR Level",
-        "alpha": "Alpha", "emission": "Emission Color", "strength": "Emission Strength", "normal": "Normal",
+        Map.COVERAGE: ("Alpha", "Specular IOR Level", 1.0), Map.COLOR: ("Base Color",),
+        Map.SURFACE: (1.0, "Roughness", "Metallic"), Map.EMISSION: ("Emission Color", "Emission Strength"),
+        Map.NORMAL: ("Normal",),
     },
     "BSDF_DIFFUSE": {
-        "color": "Color", "metallic": 0.0, "roughness": 1.0, "specular": 0.0, "alpha": 1.0, "emission": BLACK,
-        "strength": 0.0, "normal": "Normal",
+        Map.COVERAGE: (1.0, 0.0, 1.0), Map.COLOR: ("Color",), Map.SURFACE: (1.0, 1.0, 0.0),
+        Map.EMISSION: ((0.0, 0.0, 0.0, 1.0), 0.0), Map.NORMAL: ("Normal",),
     },
     "BSDF_GLOSSY": {
-        "color": "Color", "metallic": 1.0, "roughness": "Roughness", "specular": 0.5, "alpha": 1.0, "emission": BLACK,
-        "strength": 0.0, "normal": "Normal",
+        Map.COVERAGE: (1.0, 0.5, 1.0), Map.COLOR: ("Color",), Map.SURFACE: (1.0, "Roughness", 1.0),
+        Map.EMISSION: ((0.0, 0.0, 0.0, 1.0), 0.0), Map.NORMAL: ("Normal",),
     },
-    "EMISSION": {"alpha": 1.0, "emission": "Color", "strength": "Strength"},
+    "EMISSION": {Map.COVERAGE: (1.0, 0.0, 0.0), Map.EMISSION: ("Color", "Strength")},
     "BSDF_TRANSPARENT": {},
 }  # fmt: skip
-"""For each type of shader that can be baked: the name of the input for each value, or the value itself."""
+"""For each type of shader that can be baked, the values of each map: constants and names of inputs."""
+PRINCIPLED = INPUTS["BSDF_PRINCIPLED"]
 
 _PURE = frozenset(
     {
@@ -41,25 +58,10 @@ _PURE = frozenset(
     }
 )
 """Types of nodes whose outputs depend on nothing but their inputs."""
+_UV_NAMES = {"UVMAP": "uv_map", "NORMAL_MAP": "uv_map", "ATTRIBUTE": "attribute_name"}
 _VIEW_DEPENDENT = frozenset({"LAYER_WEIGHT", "FRESNEL", "CAMERA", "LIGHT_PATH", "SHADERTORGB"})
-_WORLD_RAYS = frozenset({"AMBIENT_OCCLUSION", "BEVEL"})
-
-
-@dataclass(frozen=True)
-class Dependence:
-    """What the values of a material's shaders depend on, besides constants."""
-
-    is_flat: bool
-    """Whether they depend only on the exported UV map."""
-    is_periodic: bool
-    """Whether they are equal on all tiles of the UV map, if they are flat."""
-    mapping: Any = None
-    """The Mapping node that all images share, and which repeats the picture instead; None if there is none."""
-    size: tuple[int, int] | None = None
-    """Size of the largest image; None if there are further textures."""
-
-
-NOTHING_KNOWN = Dependence(is_flat=False, is_periodic=False)
+_DARK = ((0.0, 0.0, 0.0, 1.0), (0.0,))
+"""Colour and strength of a shader that emits no light."""
 
 
 class SurfaceShaders:
@@ -73,163 +75,121 @@ class SurfaceShaders:
 
     def __init__(self, tree: bpy.types.NodeTree) -> None:
         output = output_of(tree)
-        entry = output.inputs["Surface"] if output is not None else None
         self.occlusion = [socket for socket in occlusion_inputs(tree) if socket.is_linked]
-        self._reached = list(sources(Socket(entry))) if entry is not None else []
-        found = [one for one in self._reached if one.socket.type == "SHADER"]
-        self.others = [one.node for one in found if one.node.type not in {*INPUTS, "MIX_SHADER", "ADD_SHADER"}]
-        known = [one for one in found if one.node.type in INPUTS]
-        surfaces = [one for one in known if one.node.type not in {"EMISSION", "BSDF_TRANSPARENT"}]
-        emitting = [one for one in known if one.node.type == "EMISSION"]
-        self.is_emission = bool(emitting) and not surfaces
+        entries = [*([output.inputs["Surface"]] if output is not None else []), *self.occlusion]
+        self.reached = [found for entry in entries for found in sources(Socket(entry))]
+        """The outputs that the surface and its occlusion depend on, one for each node."""
+        found = [one for one in self.reached if one.socket.type == "SHADER"]
+        shaders = [one for one in found if one.node.type not in {"MIX_SHADER", "ADD_SHADER"}]
+        self.shaders = [one for one in shaders if INPUTS.get(one.node.type)]
+        self.is_known = bool(self.shaders) and all(one.node.type in INPUTS for one in shaders)
+        """Whether all shaders can be baked."""
+        kinds = {one.node.type for one in found}
+        self.is_emission = kinds.isdisjoint(INPUTS.keys() - {"EMISSION", "BSDF_TRANSPARENT"})
         """Whether the material only emits light."""
-        self.shaders = surfaces or emitting
-        self.emitting = [*surfaces, *emitting]
-        self.has_gaps = any(one.node.type == "ADD_SHADER" for one in found) or len(known) > len(self.shaders)
+        self.has_gaps = bool(kinds & {"ADD_SHADER", "BSDF_TRANSPARENT"}) or ("EMISSION" in kinds) != self.is_emission
         """Whether the surface is covered in part only, so that colours are darkened."""
 
-    def is_known(self) -> bool:
-        """Return whether all shaders can be baked."""
-        return bool(self.shaders) and not self.others
+    def constants(self, kind: Map) -> dict[str, Numbers] | None:
+        """Return the values of a map, by the inputs of a Principled BSDF; None if they have to be baked."""
+        rows = {_values(one, kind) for one in self.shaders if kind in INPUTS[one.node.type]}
+        is_open = (kind is Map.COVERAGE and self.has_gaps) or (kind is Map.SURFACE and bool(self.occlusion))
+        if is_open or len(rows) > 1 or any(None in row for row in rows):
+            return None
+        return {name: value for row in rows for name, value in zip(PRINCIPLED[kind], row, strict=True) if value}
 
-    def constant(self, key: str) -> tuple[float, ...] | None:
-        """Return the value of an input that is the same in all shaders, otherwise None."""
-        owners = self.emitting if key in {"emission", "strength"} else self.shaders
-        found = {_value(one, INPUTS[one.node.type].get(key, 1.0)) for one in owners}
-        return next(iter(found)) if len(found) == 1 else None
+    def maps(self) -> list[Map]:
+        """Return the maps that have to be baked."""
+        return [kind for kind in Map if self.constants(kind) is None]
 
-    def has_normals(self) -> bool:
-        """Return whether nodes determine the normals of a shader."""
-        named = [one.input("Normal") for one in self.shaders if INPUTS[one.node.type].get("normal")]
-        return any(not source(entry).is_value for entry in named)
+    def samples(self) -> int:
+        """Return the number of samples for each pixel: one, in its middle, unless nodes cast rays."""
+        return 64 if any(one.node.type in {"AMBIENT_OCCLUSION", "BEVEL"} for one in self.reached) else 1
 
-    def reached(self) -> Iterator[Socket]:
-        """Yield the outputs that the surface and its occlusion depend on."""
-        yield from self._reached
-        for entry in self.occlusion:
-            yield from sources(Socket(entry))
+    def missing_image(self) -> str:
+        """Return the name of an image that is missing or in tiles, which cannot be baked, or an empty text."""
+        for node in self._images():
+            image = node.image
+            if image is None or image.source == "TILED" or not (all(image.size) or os.path.isfile(image_path(image))):
+                return image.name if image is not None else node.name
+        return ""
 
-    def nodes(self, kinds: Collection[str]) -> list[Any]:
-        return [one.node for one in self.reached() if one.node.type in kinds]
+    def unsteady(self, *, is_modified: bool) -> list[Text]:
+        """Return the labels of nodes that give other values in a bake than in Blender.
 
-    def view_dependent(self) -> list[Text]:
-        """Return the labels of nodes whose values depend on the view, the name of the object or on EEVEE."""
-        found = [Text(node.bl_label) for node in self.nodes(_VIEW_DEPENDENT)]
-        named = [one for one in self.reached() if one.node.type == "OBJECT_INFO" and one.socket.name == "Random"]
-        windows = [one for one in self.reached() if one.node.type == "TEX_COORD" and one.socket.name == "Window"]
-        return list(dict.fromkeys([*found, *(Text(one.node.bl_label) for one in (*named, *windows))]))
-
-    def uses_generated(self) -> bool:
-        """Return whether values depend on generated coordinates, which textures without others use."""
-        named = any(one.node.type == "TEX_COORD" and one.socket.name == "Generated" for one in self.reached())
-        return named or any(
-            one.node.type.startswith("TEX_")
-            and one.node.type not in {"TEX_IMAGE", "TEX_COORD"}
-            and not _has_vector(one)
-            for one in self.reached()
-        )
-
-    def casts_rays(self) -> bool:
-        return bool(self.nodes(_WORLD_RAYS))
-
-    def without_image(self) -> list[str]:
-        """Return the names of images that are missing or in tiles, which are not baked."""
-        images = [(node.label or node.name, node.image) for node in self.nodes({"TEX_IMAGE"})]
-        return [
-            image.name if image is not None else name
-            for name, image in images
-            if image is None or image.source == "TILED" or not (all(image.size) or _is_film(image))
-        ]
-
-    def dependence(self, uv_map: str, *, is_shown: bool) -> Dependence:
-        """Return what the values depend on.
-
-        ``is_shown`` is whether the exported UV map is the one that is marked for rendering.
+        ``is_modified`` is whether modifiers may change the generated coordinates of the mesh.
         """
-        reached = list(self.reached())
-        if not all(_is_flat(one, uv_map, is_shown=is_shown) for one in reached):
-            return NOTHING_KNOWN
-        images = [one.node for one in reached if one.node.type == "TEX_IMAGE"]
-        is_plain = all(_is_plain_use(one) for one in reached) and all(one.extension == "REPEAT" for one in images)
-        mappings = [_mapping_of(node) for node in images]
-        found = {_values(one) for one in mappings}
-        shared = mappings[0] if is_plain and len(found) == 1 and None not in found else None
-        is_periodic = is_plain and (shared is not None or not any(one is not None for one in mappings))
-        sizes = [tuple(node.image.size) for node in images]
-        size = max(sizes, key=lambda pair: pair[0] * pair[1], default=(16, 16))
-        has_textures = any(one.node.type.startswith("TEX_") and one.node.type != "TEX_IMAGE" for one in reached)
-        has_coordinates = not is_plain or has_textures or (0, 0) in sizes
-        return Dependence(True, is_periodic, shared, None if has_coordinates else size)
+        outputs = {"OBJECT_INFO": {"Random"}, "TEX_COORD": {"Window", *(("Generated",) if is_modified else ())}}
+        labels = (
+            one.node.bl_label
+            for one in self.reached
+            if one.node.type in _VIEW_DEPENDENT
+            or _linked_outputs(one.node) & outputs.get(one.node.type, set())
+            or (is_modified and _is_procedural(one.node) and not _has_vector(one))
+        )
+        return [Text(label) for label in dict.fromkeys(labels)]
+
+    def is_flat(self, uv_map: str, shown: str) -> bool:
+        """Return whether all values depend only on the exported UV map; ``shown`` is the one marked for rendering."""
+        return all(_is_flat(one, uv_map, shown) for one in self.reached)
+
+    def tiling(self, uv_map: str, shown: str) -> tuple[Any, tuple[int, int]] | None:
+        """Return the Mapping node that all images share, or None, and the size of the largest image.
+
+        None if flat values may differ between the tiles of the UV map.
+        """
+        images, left_out = [one for one in self.reached if one.node.type == "TEX_IMAGE"], LeftOut()
+        maps = ImageMaps(ImageReader(Report()), SurfaceLayers((uv_map,), shown), left_out)
+        found = {(image.mapping, image.extension) for one in images if (image := maps.of(one)) is not None}
+        others = [one for one in self.reached if one.node.type not in {"TEX_IMAGE", "MAPPING"}]
+        used = {source(one.input(n)).node.type for one in others for n, _entry in enumerate(one.node.inputs)}
+        is_mixed = len(found) > 1 or any(extension is not Extension.REPEAT for _mapping, extension in found)
+        if is_mixed or left_out.nodes or left_out.mappings or used & {"TEX_COORD", "MAPPING", *_UV_NAMES}:
+            return None
+        before = [source(one.input("Vector")).node for one in images]
+        sizes = [tuple(one.node.image.size) for one in images]
+        mapping = next((node for node in before if node.type == "MAPPING"), None)
+        return mapping, max(sizes, key=lambda size: size[0] * size[1], default=(16, 16))
+
+    def _images(self) -> list[Any]:
+        return [one.node for one in self.reached if one.node.type == "TEX_IMAGE"]
 
 
-def _value(shader: Socket, given: Any) -> tuple[float, ...] | None:
-    """Return the constant value of an input, or None if nodes determine it."""
+def _values(shader: Socket, kind: Map) -> tuple[Numbers | None, ...]:
+    """Return the constants of a shader for a map, None where nodes determine the value."""
+    row = tuple(_value(shader, given) for given in INPUTS[shader.node.type][kind])
+    return _DARK if kind is Map.EMISSION and row[1] == (0.0,) else row
+
+
+def _value(shader: Socket, given: Any) -> Numbers | None:
     if not isinstance(given, str):
-        return given if isinstance(given, tuple) else (float(given),)
+        return given if isinstance(given, tuple) else (given,)
     found = source(shader.input(given))
     if found.is_value:
         return found.numbers()
     return Socket(found.node.outputs[0]).numbers() if found.node.type in {"RGB", "VALUE"} else None
 
 
-def _is_film(image: bpy.types.Image) -> bool:
-    """Return whether an image is a film or sequence, whose size is not known before it is shown."""
-    return image.source in {"MOVIE", "SEQUENCE"} and os.path.isfile(image_path(image))
+def _is_flat(found: Socket, uv_map: str, shown: str) -> bool:
+    """Return whether a node depends on nothing but its inputs and the exported UV map."""
+    node, kind, is_shown = found.node, found.node.type, shown == uv_map
+    if kind == "TEX_COORD":
+        return is_shown and _linked_outputs(node) <= {"UV"}
+    if kind in _UV_NAMES:
+        is_tangent = getattr(node, "space", "TANGENT") == "TANGENT"
+        return is_tangent and (getattr(node, _UV_NAMES[kind]) or shown) == uv_map
+    if kind == "TEX_IMAGE":
+        return node.projection != "BOX" and (is_shown or _has_vector(found))
+    return kind in _PURE or (_is_procedural(node) and _has_vector(found))
 
 
-def _is_uv(found: Socket) -> bool:
-    node = found.node
-    if found.is_value:
-        return False
-    return node.type in {"UVMAP", "ATTRIBUTE"} or (node.type == "TEX_COORD" and found.socket.name == "UV")
+def _linked_outputs(node: Any) -> set[str]:
+    return {output.name for output in node.outputs if output.is_linked}
 
 
-def _is_flat(found: Socket, uv_map: str, *, is_shown: bool) -> bool:
-    """Return whether an output depends on nothing but its inputs and the exported UV map."""
-    node = found.node
-    if node.type in _PURE:
-        return True
-    if node.type == "TEX_COORD":
-        return found.socket.name == "UV" and is_shown and not node.from_instancer
-    if node.type == "UVMAP":
-        return not node.from_instancer and (node.uv_map == uv_map or (not node.uv_map and is_shown))
-    if node.type == "ATTRIBUTE":
-        return node.attribute_type == "GEOMETRY" and node.attribute_name == uv_map
-    if node.type == "NORMAL_MAP":
-        return node.space == "TANGENT" and (node.uv_map == uv_map or (not node.uv_map and is_shown))
-    is_linked = _has_vector(found)
-    if node.type == "TEX_IMAGE":
-        return node.projection == "FLAT" and (is_linked or is_shown)
-    return node.type.startswith("TEX_") and node.type != "TEX_ENVIRONMENT" and is_linked
+def _is_procedural(node: Any) -> bool:
+    return node.type.startswith("TEX_") and node.type not in {"TEX_IMAGE", "TEX_COORD"}
 
 
 def _has_vector(found: Socket) -> bool:
     return "Vector" in found.node.inputs and not source(found.input("Vector")).is_value
-
-
-def _mapping_of(image: Any) -> Any:
-    found = source(Socket(image.inputs["Vector"]))
-    return None if found.is_value or found.node.type != "MAPPING" else found.node
-
-
-def _values(mapping: Any) -> Any:
-    """Return the constants of a Mapping node of coordinates; None if it is absent or has other inputs."""
-    if mapping is None:
-        return None
-    inputs = [mapping.inputs[name] for name in ("Location", "Rotation", "Scale") if name in mapping.inputs]
-    if any(socket.is_linked for socket in inputs) or not _is_uv(source(Socket(mapping.inputs["Vector"]))):
-        return None
-    return (mapping.vector_type, *(tuple(socket.default_value) for socket in inputs))
-
-
-def _is_plain_use(found: Socket) -> bool:
-    """Return whether a node uses coordinates only as an image does, directly or by a Mapping node."""
-    for number, entry in enumerate(found.node.inputs):
-        used = source(found.input(number)) if entry.is_linked else None
-        if used is None or used.is_value:
-            continue
-        if _is_uv(used) and found.node.type not in {"TEX_IMAGE", "MAPPING"}:
-            return False
-        if used.node.type == "MAPPING" and found.node.type != "TEX_IMAGE":
-            return False
-    return True

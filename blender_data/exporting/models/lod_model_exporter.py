@@ -164,8 +164,7 @@ class LodModelExport(SceneExport):
             with self.meshes.at_rest(obj for obj in seen if obj.type in MESHABLE):
                 self._read_instances(found)
                 models = yield from scaled(self._read_models(found), 0.0, 0.2)
-                if self.bakes:
-                    yield from scaled(self.materials.bake(models, (*parts, *copies)), 0.2, 0.6)
+                yield from scaled(self.materials.bake(models, (*parts, *copies)), 0.2, 0.6)
             self.require_nodes(models)
             _name_apart(models)
             if not self.as_imported:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import bpy
 import numpy as np
 
+from ....io_formats.core.capabilities import Capabilities
 from ....io_formats.core.messages import Named, Report, Text
-from ....io_formats.core.scene import Material, Mesh
-from ....io_formats.core.shading import Channel, Factor, Opacity, Projection, Shading, Tint
+from ....io_formats.core.scene import Material
+from ....io_formats.core.shading import Channel, Factor, Opacity, Projection, Shading, Texture, Tint
 from ... import arrays, compat
+from ...export_options import ExportOptions
 from ..reading.image_maps import ImageReader, SurfaceLayers
-from ..reading.material_reading import COLOR_INPUTS, images_of, shader_of
+from ..reading.material_reading import COLOR_INPUTS, images_of, read_material, shader_of
 from ..reading.shader_nodes import LeftOut
 from ..reading.shading_reading import shading_of
 from .gltf_export import EXTENSIONS, needs_gltf, nodes_left_out
@@ -26,11 +28,6 @@ def layers_of(material: bpy.types.Material, uvs: tuple[str, ...], objects: Seque
     """Return the layers of the objects with a material; ``uvs`` are the exported UV maps, the shown one first."""
     owners = [obj for obj in objects if any(slot.material == material for slot in obj.material_slots)]
     return SurfaceLayers(uvs, "".join(uvs[:1]), lambda attribute: _same_color(owners, attribute))
-
-
-def uv_names(name: str, meshes: Iterable[Mesh]) -> tuple[str, ...]:
-    """Return the names of the UV maps of the first mesh with a material, by its name in the file."""
-    return next((tuple(layer.name for layer in mesh.uvs) for mesh in meshes if name in mesh.materials), ())
 
 
 def _same_color(owners: Sequence[bpy.types.Object], name: str) -> tuple[float, ...] | None:
@@ -49,24 +46,27 @@ def _same_color(owners: Sequence[bpy.types.Object], name: str) -> tuple[float, .
     return found.pop() if len(found) == 1 else None
 
 
-def losses_of(
-    material: bpy.types.Material, plain: Material, layers: SurfaceLayers, *, use_gltf: bool
+def losses(
+    material: bpy.types.Material, layers: SurfaceLayers, options: ExportOptions, can: Capabilities
 ) -> tuple[Shading, LeftOut]:
-    """Return the shading of a material, and what an upload set cannot hold of it.
+    """Return the shading of a material, and what files cannot hold of it.
 
-    ``plain`` has the diffuse colour and picture. With ``use_gltf``, the set has a glTF material if the material needs
-    one; its report names the settings that glTF stores in extensions.
+    An upload set has a diffuse colour and picture. If it has a glTF material, too, the report of that names the
+    settings that glTF stores in extensions.
     """
     shading, left_out = shading_of(material, ImageReader(Report()), layers)
+    if not can.gltf_materials:
+        return shading, left_out
     diffuse = diffuse_of(shading)
     left_out.mappings += _losses(shading, diffuse)
+    plain = read_material(material, Report(), lambda image, _report: Texture(image.name))
     if not _is_alpha_held(shading, diffuse, plain):
         left_out.mappings.append(Text("its transparency"))
     if shading.occlusion is not None and _image_count(material) > (diffuse.image is not None):
         left_out.mappings.append(Text("a product with ambient occlusion"))
     if shading.opacity is Opacity.ADD:
         left_out.settings.append(Text("additive blending"))
-    if use_gltf and needs_gltf(material):
+    if options.use_pbr_materials and needs_gltf(material):
         left_out.nodes.update(nodes_left_out(material))
         left_out.settings = [word for word in left_out.settings if word not in EXTENSIONS.values()]
     elif shading.specular.image is not None or shading.specular_tint.image is not None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import bpy
 import numpy as np
 
-from ....io_formats.core.messages import Report, listed
+from ....io_formats.core.messages import listed
 from ....io_formats.core.placement import (
     Camera,
     Content,
@@ -28,15 +28,15 @@ from ...export_options import ExportRequest
 from ...rigging.armature_reading import SkeletonSpace
 from ...steps import Step, Steps, scaled
 from .. import node_plan
-from ..baking.material_bakes import Bakery, BakeTask, is_mended, planned
+from ..baking.material_bakes import Bakery
 from ..joint_sampling import JointSampler
 from ..left_out import Movement, Movements
 from ..model_exporter import SceneExport
 from ..object_selection import is_hidden_node, is_of_body, parents_first, select
-from ..reading.image_maps import ImageReader, SurfaceLayers
+from ..reading.image_maps import ImageReader
 from ..reading.mesh_reading import shows_surface
 from ..reading.rest_meshes import RestMeshes
-from ..reading.shading_reading import read_shadings, shading_of
+from ..reading.shading_reading import read_shadings
 from .object_transforms import ObjectPlaces
 from .placement_models import Instance, PlacedModels, instances_of
 from .placement_objects import report_changed_materials
@@ -86,9 +86,7 @@ class PlacementExport(SceneExport):
         collection = self.source.collection
         self.parts = [_Part(collection.name if collection is not None else request.name, objects)]
         self._part_of: dict[bpy.types.Collection, int] = {}
-        self.bakery = Bakery(self.context, self.options.bake_size, self.report)
-        self._baked: dict[str, bpy.types.Material] = {}
-        """The plain materials that stand for baked ones, by their names in the file."""
+        self.bakery = Bakery(self)
         self.hidden = {obj for obj in objects if not obj.visible_get(view_layer=self.context.view_layer)}
 
     def steps(self) -> Steps[Scene]:
@@ -145,8 +143,7 @@ class PlacementExport(SceneExport):
                     builder.add(obj)
                 builder.add_instances(instances)
                 builder.hide()
-            if self.bakes:
-                yield from scaled(self._bake(models), 0.5, 1.0)
+            yield from scaled(self._bake(models), 0.5, 1.0)
         if self.capabilities.joint_clips and self.options.clips != "NONE":
             yield from self._read_clips(models)
         parts = [PlacementPart(part.name, part.nodes) for part in self.parts]
@@ -196,35 +193,19 @@ class PlacementExport(SceneExport):
 
     def _bake(self, models: PlacedModels) -> Steps[None]:
         """Bake the materials that need it; models and nodes get the names of further sets of pictures."""
-        layers, surfaces = models.layers(), models.surfaces()
-        tasks: list[BakeTask] = []
-        for name in models.used_materials:
-            material = models.materials.by_name[name]
-            if material.meshferry.identity or name not in surfaces:
-                continue
-            known = layers.get(name, SurfaceLayers())
-            shading, left_out = shading_of(material, ImageReader(Report()), known)
-            if is_mended(left_out):
-                tasks.append(BakeTask(name, material, shading, surfaces[name]))
-        renamed = yield from self.bakery.bake(planned(tasks, self.report), set(models.materials.by_name), self.baking)
-        self._baked = renamed.materials
-        changed = models.rename(renamed.names)
+        yield from self.bakery.bake(models.bake_tasks())
+        changed = models.rename(self.bakery)
         for node in (node for part in self.parts for node in part.nodes):
-            if isinstance(node.content, ModelUse) and node.content.model in changed:
+            if isinstance(node.content, ModelUse):
                 names = changed[node.content.model]
-                slots = [
-                    replace(slot, material=names.get(slot.material or "", slot.material)) for slot in node.content.slots
-                ]
+                slots = [replace(slot, material=names.get(slot.material, slot.material)) for slot in node.content.slots]
                 node.content = replace(node.content, slots=tuple(slots))
 
     def _read_materials(self, models: PlacedModels) -> None:
         used = {name: models.materials.by_name[name] for name in models.used_materials}
-        shown = {**used, **self._baked}
-        is_off = self.capabilities.bakes_materials and not self.bakes
-        textures = self.bakery.textures
-        stated = {name: shown.pop(name) for name in self.bakery.stated}
-        self.scene.materials = read_shadings(shown, models.layers(), self.report, textures, is_off=is_off)
-        self.scene.materials += read_shadings(stated, models.layers(), Report())
+        shown, bakery = {**used, **self.bakery.materials}, self.bakery
+        images = ImageReader(self.report, bakery.textures)
+        self.scene.materials = read_shadings(shown, models.layers(), images, bakery.report)
         report_changed_materials(used.values(), self.report)
 
     # -- messages ------------------------------------------------------------------------------

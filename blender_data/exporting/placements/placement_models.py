@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import bpy
@@ -16,7 +16,7 @@ from ... import file_records, names
 from ...armature_modifiers import MESHABLE, armature_of
 from ...export_options import ExportOptions
 from ...rigging.armature_reading import ReadSkeleton, read_skeleton
-from ..baking.material_bakes import BakeSurface
+from ..baking.material_bakes import Bakery, BakeSurface, BakeTask
 from ..node_plan import is_own_mesh
 from ..object_selection import is_of_body
 from ..reading import material_reading
@@ -63,6 +63,8 @@ class _Model:
     skeleton: ReadSkeleton | None
     sources: list[bpy.types.Object]
     """The objects that show the model."""
+    slots: list[list[str]] = field(default_factory=list)
+    """Names of the materials of each of these objects."""
     is_generated: bool = False
     """Whether its mesh is that of an instance, not of an object."""
 
@@ -166,49 +168,43 @@ class PlacedModels:
     def _slot_names(self, obj: bpy.types.Object) -> list[str]:
         return material_reading.material_names(material_reading.materials_of(obj, obj.data), self.materials.name)
 
-    def surfaces(self) -> dict[str, list[BakeSurface]]:
-        """Return a surface for each model on which each material is shown, by the name of the material."""
+    def bake_tasks(self) -> Iterator[BakeTask]:
+        """Yield a task for each material, with a surface of each model."""
         found: dict[str, dict[int, BakeSurface]] = {}
         for number, model in enumerate(self._models):
-            for obj in model.sources:
-                slots = model.mesh.materials if model.is_generated else self._slots(obj)
-                objects = [] if model.is_generated else [(obj, not self.meshes.is_plain(obj))]
-                maps = getattr(obj.data, "uv_layers", ())
-                shown = next((layer.name for layer in maps if layer.active_render), "")
-                is_shown = not model.mesh.uvs or shown in ("", model.mesh.uvs[0].name)
-                surface = BakeSurface(model.mesh, slots, objects, names.name_in_file(obj), is_shown)
+            for obj, slots in zip(model.sources, model.slots, strict=True):
+                surface = BakeSurface(
+                    *(obj, names.name_in_file(obj), self._layers(model), model.mesh, slots),
+                    is_plain=self.meshes.is_plain(obj),
+                    has_instances=model.is_generated,
+                )
                 for slot in np.unique(model.mesh.material_index).tolist():
-                    if slot < len(slots) and slots[slot]:
-                        found.setdefault(slots[slot], {}).setdefault(number, surface)
-        return {name: list(surfaces.values()) for name, surfaces in found.items()}
+                    found.setdefault(slots[slot], {}).setdefault(number, surface)
+        for name in self.used_materials:
+            yield BakeTask(name, self.materials.by_name[name], list(found[name].values()))
 
-    def _slots(self, obj: bpy.types.Object) -> list[str]:
-        """Return the names of the materials of an evaluated object."""
-        seen = obj if self.meshes.is_plain(obj) else obj.evaluated_get(self.meshes.reader.depsgraph)
-        return material_reading.material_names(material_reading.materials_of(seen, seen.data), self.materials.name)
-
-    def rename(self, renamed: Mapping[int, Mapping[str, str]]) -> dict[int, Mapping[str, str]]:
-        """Rename materials of models, by the ``id`` of their meshes; return the names by the index of the model."""
-        found = {number: renamed.get(id(model.mesh), {}) for number, model in enumerate(self._models)}
-        for model, names_ in zip(self._models, found.values(), strict=True):
-            model.mesh = replace(model.mesh, materials=[names_.get(name, name) for name in model.mesh.materials])
+    def rename(self, bakery: Bakery) -> list[dict[str, str]]:
+        """Rename the baked materials of all models; return the new names by the indices of the models."""
+        found = [bakery.names(model.mesh) for model in self._models]
+        for model in self._models:
+            model.mesh = bakery.renamed(model.mesh, model.mesh)
         return found
 
     def layers(self) -> dict[str, SurfaceLayers]:
         """Return the layers of the first mesh with each material, by the name of the material."""
-        found: dict[str, SurfaceLayers] = {}
-        for model in self._models:
-            maps = getattr(model.sources[0].data, "uv_layers", ()) if model.sources else ()
-            shown = next((layer.name for layer in maps if layer.active_render), "")
-            layers = SurfaceLayers(tuple(layer.name for layer in model.mesh.uvs), shown)
-            for name in model.mesh.materials:
-                found.setdefault(name, layers)
-        return found
+        return {name: self._layers(model) for model in reversed(self._models) for name in model.mesh.materials}
+
+    @staticmethod
+    def _layers(model: _Model) -> SurfaceLayers:
+        maps = getattr(model.sources[0].data, "uv_layers", ()) if model.sources else ()
+        shown = next((layer.name for layer in maps if layer.active_render), "")
+        return SurfaceLayers(tuple(layer.name for layer in model.mesh.uvs), shown)
 
     def _used(self, number: int, obj: bpy.types.Object, materials: list[str]) -> ModelUse:
         """Return the use of a model by an object with these materials in its slots."""
         model = self._models[number]
         model.sources.append(obj)
+        model.slots.append(materials)
         shown = np.unique(model.mesh.material_index).tolist()
         self.used_materials.update(dict.fromkeys(materials[slot] for slot in shown if materials[slot]))
         if materials == model.mesh.materials:

@@ -32,11 +32,14 @@ MOST_PIXELS = 1 << 26
 """Largest number of pixels of an image that has to be encoded as PNG."""
 
 
-def read_material(material: bpy.types.Material, report: Report) -> Material:
+def read_material(
+    material: bpy.types.Material, report: Report, read: Callable[[bpy.types.Image, Report], Texture] | None = None
+) -> Material:
     """Return the properties of a material that files can store: its colour (linear), emission and image.
 
     They are read from the shader connected to the output, preferably a Principled BSDF. If its base colour is linked,
     the first image upstream is the texture, and the colour is white. A material without nodes has its viewport colour.
+    ``read`` returns the texture of an image; the default is :func:`read_texture`.
     """
     name = names.name_in_file(material)
     tree = compat.node_tree(material)
@@ -51,7 +54,7 @@ def read_material(material: bpy.types.Material, report: Report) -> Material:
         image = _color_image(shader)
         fixed = fixed_color_of(source)
         if image is not None:
-            made.texture = read_texture(image, report)
+            made.texture = (read or read_texture)(image, report)
             made.color = (1.0, 1.0, 1.0, made.color[3])
         elif fixed is not None:
             made.color = (*fixed[:3], made.color[3])

@@ -6,15 +6,15 @@ other nodes are reported, once for each material.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import bpy
 
-from ....io_formats.core.messages import Report, Text
+from ....io_formats.core.messages import Text
 from ....io_formats.core.scene import Material
-from ....io_formats.core.shading import Channel, Factor, ImageMap, NormalMap, Opacity, Shading, Texture, Tint
+from ....io_formats.core.shading import Channel, Factor, ImageMap, NormalMap, Opacity, Shading, Tint
 from ... import compat
 from .image_maps import ImageMaps, ImageReader, SurfaceLayers
 from .material_reading import occlusion_inputs
@@ -164,10 +164,8 @@ _SHADERS = ("BSDF_PRINCIPLED", "BSDF_DIFFUSE", "EMISSION")
 def read_shadings(
     materials: Mapping[str, bpy.types.Material],
     layers: Mapping[str, SurfaceLayers],
-    report: Report,
-    textures: dict[bpy.types.Image, Texture] | None = None,
-    *,
-    is_off: bool = False,
+    images: ImageReader,
+    tell: Callable[[LeftOut, str, bpy.types.Material], None],
 ) -> list[Material]:
     """Return materials with their shading.
 
@@ -179,14 +177,11 @@ def read_shadings(
         Materials by their names in the file.
     layers:
         Layers of a mesh with the material, by the name of the material.
-    report:
-        Receives messages about settings that cannot be exported.
-    textures:
-        Known textures of temporary images.
-    is_off:
-        Whether the user switched off baking.
+    images:
+        Reads the images of the materials.
+    tell:
+        Reports what was left out of a material with a name in the file.
     """
-    images = ImageReader(report, textures)
     made = []
     for name, material in materials.items():
         if material.meshferry.identity:
@@ -194,16 +189,9 @@ def read_shadings(
             made.append(Material(name, identity=material.meshferry.identity, properties=stored))
         else:
             shading, left_out = shading_of(material, images, layers.get(name, SurfaceLayers()))
-            left_out.report(material.name, report, is_off=is_off)
+            tell(left_out, name, material)
             made.append(Material(name, _display_color(material), shading=shading))
     return made
-
-
-def read_shading(material: bpy.types.Material, images: ImageReader, layers: SurfaceLayers, report: Report) -> Shading:
-    """Return the shading of a material; report what it cannot hold."""
-    shading, left_out = shading_of(material, images, layers)
-    left_out.report(material.name, report)
-    return shading
 
 
 def shading_of(material: bpy.types.Material, images: ImageReader, layers: SurfaceLayers) -> tuple[Shading, LeftOut]:

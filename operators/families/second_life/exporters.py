@@ -31,7 +31,6 @@ from ....io_formats.second_life.bvh.format import SECOND_LIFE_BVH
 from ....io_formats.second_life.options import LEVEL_LABELS
 from ....io_formats.second_life.request.format import SECOND_LIFE_REQUEST
 from ....io_formats.second_life.upload_set.format import SECOND_LIFE_UPLOAD
-from ...files.bake_price import bake_price, question_of_bakes
 from ...files.clip_export import ExportClips
 from ...files.export_dialog import OBJECT_SCOPES, suggested_file_name
 from ...files.export_files import ExportFiles, browsed_folder
@@ -321,16 +320,6 @@ class ExportUploadSet(ExportSet):
         materials = [name_in_file(material) for material in materials_for_gltf(finest)]
         return [*(f"{stem}{suffix}{self.filename_ext}" for suffix in suffixes), *pbr_names(materials, stem)]
 
-    def question(self, context: bpy.types.Context) -> str:
-        """Return a question about large models and about many pictures to bake."""
-        options = to_export_options(self.values())
-        try:
-            finest = [model.finest for model in self.models(context, self.source(context, self.filepath)[0])]
-        except MeshferryError:
-            return ""  # no question; the export will report the error
-        texts = (super().question(context), question_of_bakes(finest, options, self.format.capabilities))
-        return "\n".join(filter(None, texts))
-
     def draw_notes(self, layout: Any, context: bpy.types.Context, names: Sequence[str]) -> None:
         """Draw which files of an earlier export are removed, and a note that textures are also written."""
         folder = browsed_folder(context)
@@ -338,10 +327,6 @@ class ExportUploadSet(ExportSet):
             row = layout.row()
             row.alert = True
             row.label(text=iface_("{} is removed").format(name), icon="TRASH", translate=False)
-        finest = [model.finest for model in self.models(context, self.shown_source(context))]
-        _sets, text = bake_price(finest, to_export_options(self.values()), self.format.capabilities)
-        if text:
-            layout.label(text=iface_(Text("Bakes {}", text)), icon="RENDER_STILL", translate=False)
         if self.use_textures:
             layout.label(text="and the textures", text_ctxt=CONTEXT, icon="TEXTURE")
 

@@ -8,7 +8,6 @@ from typing import Any
 import bpy
 
 from ....blender_data.export_options import CLIPS
-from ....blender_data.exporting.object_selection import candidates_of
 from ....io_formats.api import EncodedFile
 from ....io_formats.core.errors import MeshferryError
 from ....io_formats.core.messages import Text, counted
@@ -18,14 +17,13 @@ from ....io_formats.projects import Projects
 from ....io_formats.unigine.animation.format import UNIGINE_ANIMATION
 from ....io_formats.unigine.mesh.format import SKINNED_EXTENSION, UNIGINE_MESH
 from ....io_formats.unigine.scene.format import UNIGINE_SCENE
-from ...files.bake_price import bake_price, question_of_bakes
 from ...files.clip_export import ExportClips
 from ...files.export_base import ExportScene
 from ...files.export_files import ExportObjects
 from ...files.patched_export import PatchesImported
-from ...option_properties import export_table, in_sections, to_export_options
+from ...option_properties import export_table, in_sections
 from ...sidebar import draw_wrapped
-from ...translations import iface_, rpt_
+from ...translations import rpt_
 
 MESH_SECTION_ORDER = ("File", "Objects", "Geometry", "Armature", "Animation")
 """The file section comes first, since the version in it limits the other options."""
@@ -95,17 +93,6 @@ class ExportUnigineScene(PatchesImported, ExportScene):
                 "Only the changes go into this file, which the collection came from. Another name writes a new one"
             )
         draw_wrapped(self.layout.column(align=True), context, rpt_(text), "INFO")
-        objects = candidates_of(context, self.chosen_source(context)) if own is None else []
-        _sets, text = bake_price(objects, to_export_options(self.values()), self.format.capabilities)
-        if text:
-            self.layout.label(text=iface_(Text("Bakes {}", text)), icon="RENDER_STILL", translate=False)
-
-    def question(self, context: bpy.types.Context) -> str:
-        """Return a question about changes of an imported file, or about many pictures to bake."""
-        if self.patched(context) is not None:
-            return super().question(context)
-        objects = candidates_of(context, self.chosen_source(context))
-        return question_of_bakes(objects, to_export_options(self.values()), self.format.capabilities)
 
     def usage(self, path: Path, encoded: EncodedFile) -> str:
         """Return how many files were written, and where the editor shows the scene."""
