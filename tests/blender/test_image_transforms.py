@@ -25,7 +25,7 @@ def image_of(_texture: Texture, _is_color: bool) -> Any:
 def shown(mapping: Mapping) -> Any:
     """Return a new material with an image that is mapped in this way."""
     import bpy
-    from meshferry.blender_data.importing import shaders
+    from meshferry.blender_data.shading import shaders
 
     material = bpy.data.materials.new("Shown")
     shading = Shading(Tint(image=ImageMap(Texture("a"), is_color=True, mapping=mapping)))

@@ -107,7 +107,7 @@ def shadings(number: int) -> Iterator[Shading]:
 
 def test_materials_of_the_import_are_read_as_they_were() -> None:
     import bpy
-    from meshferry.blender_data.importing import shaders
+    from meshferry.blender_data.shading import shaders
 
     for shading in shadings(40):
         material = bpy.data.materials.new("Shown")

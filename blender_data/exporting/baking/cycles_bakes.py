@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import bpy
@@ -20,6 +21,12 @@ Baked = tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]
 _NAME = "meshferry bake"
 _EMPTY = -1.0
 """Value of pixels before a bake; no bake gives it."""
+
+
+def remove(blocks: Blocks) -> None:
+    """Remove temporary data blocks."""
+    with contextlib.suppress(ReferenceError):  # an undo during the export removed them
+        bpy.data.batch_remove(blocks)
 
 
 def square(size: float, uv_map: str, blocks: Blocks) -> bpy.types.Mesh:
@@ -119,7 +126,7 @@ def bake_map(
             )  # fmt: skip
         values = pixels_of(image)
     finally:
-        bpy.data.batch_remove(blocks)
+        remove(blocks)
     return values[..., :3], values[..., 0] > _EMPTY / 2
 
 

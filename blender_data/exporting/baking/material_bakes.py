@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import bpy
 import numpy as np
@@ -16,7 +14,7 @@ from ....io_formats.core.capabilities import Capabilities
 from ....io_formats.core.errors import ExportError
 from ....io_formats.core.messages import Named, Report, Text, counted, joined
 from ....io_formats.core.scene import Mesh
-from ....io_formats.core.shading import Opacity
+from ....io_formats.core.shading import Mapping, Opacity, Shading
 from ... import compat
 from ...export_options import MOST_BAKES, ExportOptions
 from ...steps import Step, Steps, scaled
@@ -24,8 +22,9 @@ from ..model_exporter import SceneExport
 from ..models import material_losses
 from ..reading.image_maps import SurfaceLayers
 from ..reading.shader_nodes import LeftOut
-from .cycles_bakes import Baked, Blocks, bake_map, bake_scene, faces_of, square
-from .plain_materials import PlainMaterial, Textures
+from ..reading.shading_reading import opacity_of
+from .baked_pictures import plain_shading
+from .cycles_bakes import Baked, Blocks, bake_map, bake_scene, faces_of, remove, square
 from .surface_shaders import Map, SurfaceShaders
 
 _BORDER = 1e-4
@@ -83,11 +82,12 @@ class BakeTask:
     surfaces: list[BakeSurface]
     maps: list[Map] = field(default_factory=list)
     is_flat: bool = False
-    mapping: Any = None
-    """Mapping node that repeats the pictures."""
+    shading: Shading = Shading()
+    """The shading that an export without bakes would have."""
+    mapping: Mapping = Mapping()
+    """Mapping that repeats the pictures."""
     size: tuple[int, int] = (0, 0)
     """Size of the largest image; 0 if the option determines the size."""
-    is_clipped: bool = False
 
     @property
     def sets(self) -> int:
@@ -107,7 +107,8 @@ def planned(tasks: Iterable[BakeTask], options: ExportOptions, can: Capabilities
         if tree is None or not (left_out.nodes or left_out.mappings):
             continue
         about, shaders = report.about(Text("Material '{}'", Named("material", task.name))), SurfaceShaders(tree)
-        task.is_clipped = shading.opacity is Opacity.CLIP
+        is_clipped = shading.opacity is Opacity.CLIP
+        task.shading = shading if is_clipped else replace(shading, opacity=opacity_of(task.material))
         if not shaders.is_known:
             continue  # the report of what is left out names the shader
         if reason := _plan(task, shaders, about):
@@ -135,7 +136,7 @@ def _plan(task: BakeTask, shaders: SurfaceShaders, report: Report) -> str:
         problems += [Text("faces of '{}' cross the borders of UV tiles", surface.label)] if is_across else []
     tiling = shaders.tiling(first.uv_map, first.layers.shown_uv) if task.is_flat else None
     task.is_flat &= is_inside or tiling is not None
-    task.mapping, task.size = tiling or (None, (0, 0))
+    task.mapping, task.size = tiling or (Mapping(), (0, 0))
     if problems and not task.is_flat:
         return problems[0]
     if unsteady := shaders.unsteady(is_modified=not all(one.is_plain for one in task.surfaces)):
@@ -157,28 +158,21 @@ def price_of(tasks: Sequence[BakeTask]) -> Text:
 
 
 class Bakery:
-    """Bakes the materials of an export; a context manager that removes all temporary data at its end."""
+    """Bakes the materials of an export."""
 
     def __init__(self, export: SceneExport) -> None:
         self._export = export
-        self._blocks: Blocks = []
         self._is_on = export.capabilities.bakes_materials and export.options.use_baked_materials
         self._is_off = export.capabilities.bakes_materials and not self._is_on
         self.materials: dict[str, bpy.types.Material] = {}
-        """The plain materials that stand for baked ones, by their names in the file."""
-        self.textures: Textures = {}
-        """The textures of the pictures, which stay valid after the export."""
+        """The baked materials by their names in the file, of which each set of pictures has one."""
+        self.shadings: dict[str, Shading] = {}
+        """Their shadings, with pictures."""
         self.stated: set[str] = set()
         """Names of the materials that the request does not bake, but an export does."""
         self._names: dict[int, dict[str, str]] = {}
         """For the ``id`` of each mesh, the new name of each baked material."""
         self._renamed: dict[tuple[int, int], Mesh] = {}
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *_exception: object) -> None:
-        _remove(self._blocks)
 
     def names(self, mesh: Mesh) -> dict[str, str]:
         """Return the new names of the baked materials of a mesh of which another mesh has the first pictures."""
@@ -219,7 +213,7 @@ class Bakery:
         baked, pictures = 0, 0
         for number, task in enumerate(todo):
             try:
-                made = yield from scaled(self._bake_all(task, taken), number / len(todo), (number + 1) / len(todo))
+                count = yield from scaled(self._bake_all(task, taken), number / len(todo), (number + 1) / len(todo))
             except TypeError as problem:
                 if "CYCLES" not in str(problem):
                     raise
@@ -230,30 +224,30 @@ class Bakery:
                 about = report.about(Text("Material '{}'", Named("material", task.name)))
                 about.loss("material-not-baked", "not baked: {}", str(problem).strip())
                 continue
-            baked, pictures = baked + 1, pictures + sum(len(plain.textures) for plain in made)
-            for surface, plain in zip(task.surfaces, made, strict=False):
-                self.materials[plain.name] = plain.material
-                self.textures |= plain.textures
-                self._names.setdefault(id(surface.mesh), {})[task.name] = plain.name
+            baked, pictures = baked + 1, pictures + count
         if baked:
             is_warning = bpy.app.background and sum(task.sets for task in todo) > MOST_BAKES
             tell = report.change if is_warning else report.note
             tell("materials-baked", "Baked {}: {}", counted(baked, "material"), counted(pictures, "picture"))
 
-    def _bake_all(self, task: BakeTask, taken: set[str]) -> Steps[list[PlainMaterial]]:
-        """Bake all sets of pictures of a material; return its plain materials, which are removed at the end."""
-        made: list[PlainMaterial] = []
+    def _bake_all(self, task: BakeTask, taken: set[str]) -> Steps[int]:
+        """Bake all sets of pictures of a material; return the number of pictures."""
+        made: list[tuple[str, Shading]] = []
+        pictures = 0
         for number, surface in enumerate(task.surfaces[: task.sets]):
             maps = yield from scaled(self._bake(task, surface), number / task.sets, (number + 1) / task.sets)
             name = f"{task.name}_{surface.label}" if number else task.name
             while number and name in taken:
                 name += "_"
             taken.add(name)
-            made.append(plain := PlainMaterial(task.material, name, self._blocks))
-            if task.mapping is not None or surface.layers.shown_uv not in ("", surface.uv_map):
-                plain.lay_out(surface.uv_map, task.mapping)
-            plain.show(maps, SurfaceShaders(task.material.node_tree), is_clipped=task.is_clipped)
-        return made
+            values = SurfaceShaders(task.material.node_tree).values()
+            shading, count = plain_shading(name, maps, values, task.shading, task.mapping)
+            made.append((name, shading))
+            pictures += count
+        for surface, (name, shading) in zip(task.surfaces, made, strict=False):
+            self.materials[name], self.shadings[name] = task.material, shading
+            self._names.setdefault(id(surface.mesh), {})[task.name] = name
+        return pictures
 
     def _bake(self, task: BakeTask, surface: BakeSurface) -> Steps[dict[Map, Baked]]:
         """Bake the maps of a set of pictures."""
@@ -275,15 +269,10 @@ class Bakery:
             scene = bake_scene(context, mesh, obj, shaders.samples(), blocks)
             for done, kind in enumerate(task.maps):
                 yield Step("Baking", done / len(task.maps), Text("{}: {}", Named("material", task.name), kind.value))
-                mutes = task.mapping is not None
+                mutes = task.mapping != Mapping()
                 maps[kind] = bake_map(context, scene, task.material, kind, size, uv_map, mutes_mapping=mutes)
                 if not maps[kind][1].any():
                     raise ExportError("the UVs of its faces cover no pixel")
             return maps
         finally:
-            _remove(blocks)
-
-
-def _remove(blocks: Blocks) -> None:
-    with contextlib.suppress(ReferenceError):  # an undo during the export removed them
-        bpy.data.batch_remove(blocks)
+            remove(blocks)

@@ -9,7 +9,7 @@ from typing import Any
 import bpy
 
 from ....io_formats.core.messages import Report, Text
-from ....io_formats.core.shading import Extension
+from ....io_formats.core.shading import Extension, Mapping
 from ..reading.image_maps import ImageMaps, ImageReader, SurfaceLayers
 from ..reading.material_reading import image_path, occlusion_inputs
 from ..reading.shader_nodes import LeftOut, Socket, output_of, source, sources
@@ -98,6 +98,10 @@ class SurfaceShaders:
             return None
         return {name: value for row in rows for name, value in zip(PRINCIPLED[kind], row, strict=True) if value}
 
+    def values(self) -> dict[str, Numbers]:
+        """Return the values of all maps that do not have to be baked, by the inputs of a Principled BSDF."""
+        return {name: value for kind in Map for name, value in (self.constants(kind) or {}).items()}
+
     def maps(self) -> list[Map]:
         """Return the maps that have to be baked."""
         return [kind for kind in Map if self.constants(kind) is None]
@@ -133,8 +137,8 @@ class SurfaceShaders:
         """Return whether all values depend only on the exported UV map; ``shown`` is the one marked for rendering."""
         return all(_is_flat(one, uv_map, shown) for one in self.reached)
 
-    def tiling(self, uv_map: str, shown: str) -> tuple[Any, tuple[int, int]] | None:
-        """Return the Mapping node that all images share, or None, and the size of the largest image.
+    def tiling(self, uv_map: str, shown: str) -> tuple[Mapping, tuple[int, int]] | None:
+        """Return the mapping that all images share, and the size of the largest one.
 
         None if flat values may differ between the tiles of the UV map.
         """
@@ -143,12 +147,11 @@ class SurfaceShaders:
         found = {(image.mapping, image.extension) for one in images if (image := maps.of(one)) is not None}
         others = [one for one in self.reached if one.node.type not in {"TEX_IMAGE", "MAPPING"}]
         used = {source(one.input(n)).node.type for one in others for n, _entry in enumerate(one.node.inputs)}
-        is_mixed = len(found) > 1 or any(extension is not Extension.REPEAT for _mapping, extension in found)
-        if is_mixed or left_out.nodes or left_out.mappings or used & {"TEX_COORD", "MAPPING", *_UV_NAMES}:
+        mapping, extension = found.pop() if found else (Mapping(), Extension.REPEAT)
+        is_mixed = bool(found or left_out.nodes or left_out.mappings) or extension is not Extension.REPEAT
+        if is_mixed or used & {"TEX_COORD", "MAPPING", *_UV_NAMES}:
             return None
-        before = [source(one.input("Vector")).node for one in images]
         sizes = [tuple(one.node.image.size) for one in images]
-        mapping = next((node for node in before if node.type == "MAPPING"), None)
         return mapping, max(sizes, key=lambda size: size[0] * size[1], default=(16, 16))
 
     def _images(self) -> list[Any]:

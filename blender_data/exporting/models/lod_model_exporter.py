@@ -152,7 +152,7 @@ class LodModelExport(SceneExport):
         unseen = [obj for obj in parts if obj not in enabled]
         instances = parts if self.capabilities.skeletons and self.options.use_instances else []
         with (
-            self.materials.bakery,
+            self.materials,
             scene_state.changed(self.context, scene_state.on_resting_bones(parts)),
             scene_state.stand_ins(self.context, unseen) as self.spaces.stand_ins,
             real_instances(self.context, instances) as self.objects.copies,

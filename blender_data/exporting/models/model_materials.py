@@ -10,6 +10,8 @@ import bpy
 from ....io_formats.core.messages import Report
 from ....io_formats.core.scene import Material, Mesh
 from ...steps import Steps
+from ..baking.baked_pictures import plain_material
+from ..baking.cycles_bakes import Blocks, remove
 from ..baking.material_bakes import Bakery, BakeSurface, BakeTask
 from ..model_exporter import SceneExport
 from ..reading.image_maps import SurfaceLayers
@@ -35,11 +37,23 @@ class ModelMaterials:
         self.bakery = Bakery(export)
         self._export = export
         self._objects = objects
+        self._plain: dict[str, bpy.types.Material] = {}
+        """The temporary materials that stand for baked ones, by their names in the file."""
+        self._blocks: Blocks = []
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_exception: object) -> None:
+        remove(self._blocks)
 
     def bake(self, models: Sequence[ModelNodes], shown: Sequence[bpy.types.Object]) -> Steps[None]:
         """Bake the materials of these objects that need it; meshes get the names of further sets of pictures."""
         nodes = [node for model in models for node in model.nodes(0)]
         yield from self.bakery.bake(self._tasks(models, [node.mesh for node in nodes if node.mesh], shown))
+        for name, shading in self.bakery.shadings.items():
+            seen = replace(shading, base_color=material_losses.diffuse_of(shading))
+            self._plain[name] = plain_material(self.bakery.materials[name], name, seen, self._blocks)
         for model in models:
             for node in model.nodes(0):
                 node.mesh = self.bakery.renamed(node.mesh, model.mesh) if node.mesh is not None else None
@@ -68,7 +82,7 @@ class ModelMaterials:
         """Return the materials of meshes by their names in the file."""
         slots = [slot.material for obj in shown for slot in obj.material_slots]
         wanted = dict.fromkeys(name for mesh in meshes for name in mesh.materials)
-        found = {**materials_by_name(wanted, slots), **self.bakery.materials}
+        found = {**materials_by_name(wanted, slots), **self._plain}
         return {name: found[name] for name in wanted if name in found}
 
     @staticmethod

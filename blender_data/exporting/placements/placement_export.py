@@ -33,7 +33,6 @@ from ..joint_sampling import JointSampler
 from ..left_out import Movement, Movements
 from ..model_exporter import SceneExport
 from ..object_selection import is_hidden_node, is_of_body, parents_first, select
-from ..reading.image_maps import ImageReader
 from ..reading.mesh_reading import shows_surface
 from ..reading.rest_meshes import RestMeshes
 from ..reading.shading_reading import read_shadings
@@ -103,7 +102,7 @@ class PlacementExport(SceneExport):
         else:
             self.leave_out_instances(self.parts[0].objects)
         objects = self.chosen = list(dict.fromkeys(obj for part in self.parts for obj in part.objects))
-        with self.bakery, scene_state.evaluated(self.context, objects):
+        with scene_state.evaluated(self.context, objects):
             yield from self._read(objects)
         self._report_left_out(objects)
         return self.scene
@@ -204,8 +203,8 @@ class PlacementExport(SceneExport):
     def _read_materials(self, models: PlacedModels) -> None:
         used = {name: models.materials.by_name[name] for name in models.used_materials}
         shown, bakery = {**used, **self.bakery.materials}, self.bakery
-        images = ImageReader(self.report, bakery.textures)
-        self.scene.materials = read_shadings(shown, models.layers(), images, bakery.report)
+        layers, report = models.layers(), self.report
+        self.scene.materials = read_shadings(shown, layers, report, bakery.shadings, bakery.report)
         report_changed_materials(used.values(), self.report)
 
     # -- messages ------------------------------------------------------------------------------

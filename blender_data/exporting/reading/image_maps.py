@@ -31,13 +31,11 @@ class ImageReader:
     ----------
     report:
         Receives a message for each image that cannot be read.
-    known:
-        Textures of images that are not read.
     """
 
-    def __init__(self, report: Report, known: dict[bpy.types.Image, Texture] | None = None) -> None:
+    def __init__(self, report: Report) -> None:
         self._report = report
-        self._known: dict[bpy.types.Image, Texture | None] = {**(known or {})}
+        self._known: dict[bpy.types.Image, Texture | None] = {}
 
     def texture(self, image: bpy.types.Image) -> Texture | None:
         """Return the texture of an image, or None if it is missing or cannot be read."""

@@ -1,6 +1,6 @@
 """A Blender material -> neutral shading, from the values and images in the nodes before its shader.
 
-This is the inverse of ``importing/shaders``. Node setups of artists and of Blender's own importers are read, too. All
+This is the inverse of ``shading/shaders``. Node setups of artists and of Blender's own importers are read, too. All
 other nodes are reported, once for each material.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import bpy
 
-from ....io_formats.core.messages import Text
+from ....io_formats.core.messages import Report, Text
 from ....io_formats.core.scene import Material
 from ....io_formats.core.shading import Channel, Factor, ImageMap, NormalMap, Opacity, Shading, Tint
 from ... import compat
@@ -164,7 +164,8 @@ _SHADERS = ("BSDF_PRINCIPLED", "BSDF_DIFFUSE", "EMISSION")
 def read_shadings(
     materials: Mapping[str, bpy.types.Material],
     layers: Mapping[str, SurfaceLayers],
-    images: ImageReader,
+    report: Report,
+    baked: Mapping[str, Shading],
     tell: Callable[[LeftOut, str, bpy.types.Material], None],
 ) -> list[Material]:
     """Return materials with their shading.
@@ -177,19 +178,23 @@ def read_shadings(
         Materials by their names in the file.
     layers:
         Layers of a mesh with the material, by the name of the material.
-    images:
-        Reads the images of the materials.
+    report:
+        Receives a message for each image that cannot be read.
+    baked:
+        Known shadings of materials.
     tell:
         Reports what was left out of a material with a name in the file.
     """
-    made = []
+    images, made = ImageReader(report), []
     for name, material in materials.items():
         if material.meshferry.identity:
             stored = {one.name: one.value for one in material.meshferry.file_properties}
             made.append(Material(name, identity=material.meshferry.identity, properties=stored))
         else:
-            shading, left_out = shading_of(material, images, layers.get(name, SurfaceLayers()))
-            tell(left_out, name, material)
+            shading = baked.get(name)
+            if shading is None:
+                shading, left_out = shading_of(material, images, layers.get(name, SurfaceLayers()))
+                tell(left_out, name, material)
             made.append(Material(name, _display_color(material), shading=shading))
     return made
 
@@ -214,7 +219,7 @@ def _viewport_shading(material: bpy.types.Material) -> Shading:
         Tint((red, green, blue)),
         Factor(material.metallic),
         Factor(material.roughness),
-        opacity=_opacity(material) if alpha < _OPAQUE else Opacity.OPAQUE,
+        opacity=opacity_of(material) if alpha < _OPAQUE else Opacity.OPAQUE,
         alpha=Factor(alpha),
         is_two_sided=not material.use_backface_culling,
     )
@@ -226,7 +231,8 @@ def _display_color(material: bpy.types.Material) -> tuple[float, float, float, f
     return (red, green, blue, alpha)
 
 
-def _opacity(material: bpy.types.Material) -> Opacity:
+def opacity_of(material: bpy.types.Material) -> Opacity:
+    """Return how a material shows transparency, if it has any."""
     return Opacity.BLEND if material.surface_render_method == "BLENDED" else Opacity.DITHERED
 
 
@@ -387,7 +393,7 @@ class _MaterialReader:
         elif alpha.image is None and alpha.value >= _OPAQUE:
             return shading
         else:
-            mode = Opacity.CLIP if threshold is not None else _opacity(self.material)
+            mode = Opacity.CLIP if threshold is not None else opacity_of(self.material)
         threshold = shading.alpha_threshold if threshold is None else threshold
         return replace(shading, opacity=mode, alpha=alpha, alpha_power=power, alpha_threshold=threshold)
 
