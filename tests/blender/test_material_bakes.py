@@ -77,12 +77,10 @@ def bump(panel: Panel, angle: Any) -> Any:
 
 def baked(panel: Panel, kind: Map, size: tuple[int, int] = (SIZE, SIZE)) -> Any:
     """Return the linear values of a map, and which pixels are covered."""
-    blocks: list[Any] = []
-    seen = panel.object.evaluated_get(bpy.context.evaluated_depsgraph_get())
-    mesh, uv_map = cycles_bakes.faces_of(bpy.context, seen, panel.material, "First", blocks)
-    scene = cycles_bakes.bake_scene(bpy.context, mesh, panel.object, 1, blocks)
-    found = cycles_bakes.bake_map(bpy.context, scene, panel.material, kind, size, uv_map)
-    bpy.data.batch_remove(blocks)
+    bake = cycles_bakes.Bake(bpy.context, panel.material, "First", size)
+    bake.add_faces(panel.object.evaluated_get(bpy.context.evaluated_depsgraph_get()))
+    found = bake.bake(kind, 1)
+    cycles_bakes.remove(bake.blocks)
     return found
 
 
@@ -297,7 +295,7 @@ def test_everything_stays_after_success_esc_and_errors(panel: Panel, monkeypatch
     bpy.context.view_layer.objects.active = panel.object
     before = state()
     given = export_options.ExportOptions.of({"bake_size": SIZE})
-    original = material_bakes.bake_map
+    original = cycles_bakes.Bake.bake
     for file_format in (SECOND_LIFE_UPLOAD, UNIGINE_SCENE):
         source = object_selection.Source("SCENE")
         request = export_options.ExportRequest(bpy.context, source, given, "set", file_format.capabilities)
@@ -311,14 +309,14 @@ def test_everything_stays_after_success_esc_and_errors(panel: Panel, monkeypatch
             assert state() == before, stop
             done: list[Map] = []
 
-            def fail(*given: Any, done: Any = done, stop: int = stop, **options: Any) -> Any:
+            def fail(*given: Any, done: Any = done, stop: int = stop) -> Any:
                 done.append(given)
                 if len(done) > stop:
                     raise RuntimeError("no memory")
-                return original(*given, **options)
+                return original(*given)
 
             with monkeypatch.context() as patch:
-                patch.setattr(material_bakes, "bake_map", fail)
+                patch.setattr(cycles_bakes.Bake, "bake", fail)
                 scene = exporter.export_scene(request)
             codes = [text.code for text in scene.warnings]
             assert "material-not-baked" in codes and "material-nodes-left-out" in codes
@@ -403,7 +401,7 @@ def test_checks_and_saves_bake_nothing(panel: Panel, monkeypatch: pytest.MonkeyP
 
     x, _y = position(panel)
     panel.set(Roughness=x)
-    monkeypatch.setattr(material_bakes, "bake_scene", None)
+    monkeypatch.setattr(material_bakes, "Bake", None)
     given, source = export_options.ExportOptions.of({}), object_selection.Source("SCENE")
     for file_format in (SECOND_LIFE_UPLOAD, UNIGINE_SCENE):
         can = file_format.capabilities

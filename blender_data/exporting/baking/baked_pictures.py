@@ -22,7 +22,7 @@ Values = npt.NDArray[np.float32]
 _CHANNELS = {
     Map.COVERAGE: {"Alpha": slice(0, 1), "Specular IOR Level": slice(1, 2)},
     Map.COLOR: {"Base Color": slice(0, 3)},
-    Map.SURFACE: {"Occlusion": slice(0, 1), "Roughness": slice(1, 2), "Metallic": slice(2, 3)},
+    Map.SURFACE: {"Roughness": slice(1, 2), "Metallic": slice(2, 3)},
     Map.EMISSION: {"Emission Color": slice(0, 3)},
     Map.NORMAL: {"Normal": slice(0, 3)},
 }
@@ -120,7 +120,7 @@ def plain_shading(
             if Map.COVERAGE in maps
             else given.specular,
             normal=NormalMap(normal) if normal is not None else None,
-            occlusion=factor("Occlusion", surface) if "Occlusion" in pictures else None,
+            occlusion=None,
             emission=tint("Emission Color", image("emission", "Emission Color")) if strength > 0.0 else None,
             emission_strength=strength,
             opacity=given.opacity if alpha != Factor() else Opacity.OPAQUE,

@@ -24,7 +24,7 @@ from ..reading.image_maps import SurfaceLayers
 from ..reading.shader_nodes import LeftOut
 from ..reading.shading_reading import opacity_of
 from .baked_pictures import plain_shading
-from .cycles_bakes import Baked, Blocks, bake_map, bake_scene, faces_of, remove, square
+from .cycles_bakes import Bake, Baked, remove
 from .surface_shaders import Map, SurfaceShaders
 
 _BORDER = 1e-4
@@ -140,10 +140,7 @@ def _plan(task: BakeTask, shaders: SurfaceShaders, report: Report) -> str:
     if problems and not task.is_flat:
         return problems[0]
     if unsteady := shaders.unsteady(is_modified=not all(one.is_plain for one in task.surfaces)):
-        text = (
-            "{} give other values in the picture: they depend on the view, on the name of the object, on modifiers or "
-            "on EEVEE"
-        )
+        text = "{} give other values in the picture: they depend on the view, the object's name, modifiers or EEVEE"
         report.change("material-bake-differs", text, joined(unsteady))
     return ""
 
@@ -253,26 +250,22 @@ class Bakery:
         """Bake the maps of a set of pictures."""
         context, shaders = self._export.context, SurfaceShaders(task.material.node_tree)
         most = 1 << (self._export.options.bake_size.bit_length() - 1)
+        factor = min(1.0, most / max(*task.size, 1))
+        width, height = (max(1, round(side * factor)) if all(task.size) else most for side in task.size)
+        bake = Bake(context, task.material, surface.uv_map, (width, height), task.mapping != Mapping())
         maps: dict[Map, Baked] = {}
-        blocks: Blocks = []
         try:
-            size, obj, uv_map = (most, most), None, surface.uv_map
             if task.is_flat:
-                mesh = square(max(one.side(task.name) for one in task.surfaces), uv_map, blocks)
-                if all(task.size):
-                    width, height = (max(1, round(side * min(1.0, most / max(task.size)))) for side in task.size)
-                    size = (width, height)
+                bake.add_square(max(one.side(task.name) for one in task.surfaces))
+            elif surface.is_plain:
+                bake.add_faces(surface.obj)
             else:
-                obj = surface.obj
-                seen = obj if surface.is_plain else obj.evaluated_get(context.evaluated_depsgraph_get())
-                mesh, uv_map = faces_of(context, seen, task.material, uv_map, blocks)
-            scene = bake_scene(context, mesh, obj, shaders.samples(), blocks)
+                bake.add_faces(surface.obj.evaluated_get(context.evaluated_depsgraph_get()))
             for done, kind in enumerate(task.maps):
                 yield Step("Baking", done / len(task.maps), Text("{}: {}", Named("material", task.name), kind.value))
-                mutes = task.mapping != Mapping()
-                maps[kind] = bake_map(context, scene, task.material, kind, size, uv_map, mutes_mapping=mutes)
+                maps[kind] = bake.bake(kind, shaders.samples())
                 if not maps[kind][1].any():
                     raise ExportError("the UVs of its faces cover no pixel")
             return maps
         finally:
-            remove(blocks)
+            remove(bake.blocks)

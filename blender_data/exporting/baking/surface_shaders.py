@@ -24,7 +24,6 @@ class Map(Enum):
     """Alpha, specular, and the part of the surface that has a colour."""
     COLOR = Text("colour")
     SURFACE = Text("roughness and metal")
-    """Occlusion, roughness and metal."""
     EMISSION = Text("emission")
     NORMAL = Text("normals")
 
@@ -44,7 +43,7 @@ INPUTS: dict[str, dict[Map, tuple[Any, ...]]] = {
         Map.EMISSION: ((0.0, 0.0, 0.0, 1.0), 0.0), Map.NORMAL: ("Normal",),
     },
     "EMISSION": {Map.COVERAGE: (1.0, 0.0, 0.0), Map.EMISSION: ("Color", "Strength")},
-    "BSDF_TRANSPARENT": {},
+    "BSDF_TRANSPARENT": {Map.COVERAGE: (0.0, 0.0, 0.0)},
 }  # fmt: skip
 """For each type of shader that can be baked, the values of each map: constants and names of inputs."""
 PRINCIPLED = INPUTS["BSDF_PRINCIPLED"]
@@ -75,26 +74,20 @@ class SurfaceShaders:
 
     def __init__(self, tree: bpy.types.NodeTree) -> None:
         output = output_of(tree)
-        self.occlusion = [socket for socket in occlusion_inputs(tree) if socket.is_linked]
-        entries = [*([output.inputs["Surface"]] if output is not None else []), *self.occlusion]
-        self.reached = [found for entry in entries for found in sources(Socket(entry))]
-        """The outputs that the surface and its occlusion depend on, one for each node."""
+        self.reached = list(sources(Socket(output.inputs["Surface"]))) if output is not None else []
+        """The outputs that the surface depends on, one for each node."""
         found = [one for one in self.reached if one.socket.type == "SHADER"]
-        shaders = [one for one in found if one.node.type not in {"MIX_SHADER", "ADD_SHADER"}]
-        self.shaders = [one for one in shaders if INPUTS.get(one.node.type)]
-        self.is_known = bool(self.shaders) and all(one.node.type in INPUTS for one in shaders)
+        self._is_added = any(one.node.type == "ADD_SHADER" for one in found)
+        self._shaders = [one for one in found if one.node.type not in {"MIX_SHADER", "ADD_SHADER"}]
+        has_occlusion = any(socket.is_linked for socket in occlusion_inputs(tree))
+        kinds = {one.node.type for one in self._shaders} - {"BSDF_TRANSPARENT"}
+        self.is_known = bool(kinds) and kinds <= INPUTS.keys() and not has_occlusion
         """Whether all shaders can be baked."""
-        kinds = {one.node.type for one in found}
-        self.is_emission = kinds.isdisjoint(INPUTS.keys() - {"EMISSION", "BSDF_TRANSPARENT"})
-        """Whether the material only emits light."""
-        self.has_gaps = bool(kinds & {"ADD_SHADER", "BSDF_TRANSPARENT"}) or ("EMISSION" in kinds) != self.is_emission
-        """Whether the surface is covered in part only, so that colours are darkened."""
 
     def constants(self, kind: Map) -> dict[str, Numbers] | None:
         """Return the values of a map, by the inputs of a Principled BSDF; None if they have to be baked."""
-        rows = {_values(one, kind) for one in self.shaders if kind in INPUTS[one.node.type]}
-        is_open = (kind is Map.COVERAGE and self.has_gaps) or (kind is Map.SURFACE and bool(self.occlusion))
-        if is_open or len(rows) > 1 or any(None in row for row in rows):
+        rows = {_values(one, kind) for one in self._shaders if kind in INPUTS[one.node.type]}
+        if (kind is Map.COVERAGE and self._is_added) or len(rows) > 1 or any(None in row for row in rows):
             return None
         return {name: value for row in rows for name, value in zip(PRINCIPLED[kind], row, strict=True) if value}
 
@@ -112,7 +105,7 @@ class SurfaceShaders:
 
     def missing_image(self) -> str:
         """Return the name of an image that is missing or in tiles, which cannot be baked, or an empty text."""
-        for node in self._images():
+        for node in (one.node for one in self.reached if one.node.type == "TEX_IMAGE"):
             image = node.image
             if image is None or image.source == "TILED" or not (all(image.size) or os.path.isfile(image_path(image))):
                 return image.name if image is not None else node.name
@@ -153,9 +146,6 @@ class SurfaceShaders:
             return None
         sizes = [tuple(one.node.image.size) for one in images]
         return mapping, max(sizes, key=lambda size: size[0] * size[1], default=(16, 16))
-
-    def _images(self) -> list[Any]:
-        return [one.node for one in self.reached if one.node.type == "TEX_IMAGE"]
 
 
 def _values(shader: Socket, kind: Map) -> tuple[Numbers | None, ...]:
