@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
 import time
@@ -16,6 +17,7 @@ import bpy
 from ..blender_data.export_options import MOST_BAKES
 from ..blender_data.file_records import SessionFile, session_files, unasked_paths
 from ..blender_data.steps import Step, Steps
+from ..io_formats.core.errors import MeshferryError
 from ..io_formats.core.messages import Text, listed
 from .reports import inform, refuse
 from .translations import iface_, rpt_
@@ -77,12 +79,13 @@ def question_of_network(paths: list[str]) -> str:
     return rpt_(text) if paths else ""
 
 
-def question_of_bakes(sets: int, text: Text) -> str:
+def _question_of_bakes(work: LongWork, context: bpy.types.Context) -> str:
     """Return a question if an export bakes many sets of pictures; otherwise an empty string."""
-    question = Text(
-        "Bake {}? This may take minutes, and Second Life asks a fee for each picture that is uploaded", text
-    )
-    return rpt_(question) if sets > MOST_BAKES else ""
+    with contextlib.suppress(MeshferryError):  # the export will report it
+        sets, text = work.bakes(context)
+        question = "Bake {}? This may take minutes, and Second Life asks a fee for each picture that is uploaded"
+        return rpt_(Text(question, text)) if sets > MOST_BAKES else ""
+    return ""
 
 
 def _in_thread(job: Callable[[], Any]) -> Future[Any]:
@@ -150,12 +153,8 @@ class LongWork:
         is_modal = self.is_from_user() and not bpy.app.background and context.window is not None
         unasked = unasked_paths(self.stored_paths(context))
         if is_modal and not self.asked and not self.is_again:
-            self.asked = "\n".join(
-                filter(
-                    None,
-                    (question_of_network(unasked), self.question(context), question_of_bakes(*self.bakes(context))),
-                )
-            )
+            questions = (question_of_network(unasked), self.question(context), _question_of_bakes(self, context))
+            self.asked = "\n".join(filter(None, questions))
             if self.asked:  # confirming the dialog calls ``execute`` again
                 return manager.invoke_props_dialog(
                     self, width=DIALOG_WIDTH, title=self.bl_label, confirm_text=iface_(self.confirm_text)

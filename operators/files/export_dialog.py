@@ -1,5 +1,6 @@
 """Dialog of the export operators: choice of the objects, names of the files, options."""
 
+import contextlib
 import re
 from fnmatch import fnmatch
 from pathlib import Path
@@ -21,7 +22,7 @@ from ...io_formats.core.messages import Text, counted, listed
 from ...io_formats.core.options import IMPORT_CHOICES, Option
 from ...io_formats.disk.file_names import file_name
 from ..layouts import path_property, property_column
-from ..option_properties import draw_options
+from ..option_properties import draw_options, to_export_options
 from ..progress import DIALOG_WIDTH, LongWork
 from ..sidebar import draw_wrapped
 from ..translations import iface_, rpt_
@@ -136,9 +137,10 @@ class ExportDialog(LongWork, ExportHelper):
         if context.space_data is not None and context.space_data.type == "FILE_BROWSER":
             self.draw_scope(context)
         self.draw_files(context)
-        sets, text = self.bakes(context)
-        if sets:
-            layout.label(text=iface_(Text("Bakes {}", text)), icon="RENDER_STILL", translate=False)
+        with contextlib.suppress(MeshferryError):  # the export will report it
+            sets, text = self.bakes(context)
+            if sets:
+                layout.label(text=iface_(Text("Bakes {}", text)), icon="RENDER_STILL", translate=False)
         imported = self.imported_texts(context)
         prefix = f"{self.panel_prefix}_export"
         draw_options(layout, self, self.shown_options(context), prefix, imported=imported)
@@ -214,10 +216,12 @@ class ExportDialog(LongWork, ExportHelper):
 
     def bakes(self, context: bpy.types.Context) -> tuple[int, Text]:
         """Return the largest number of sets of pictures that the export bakes, and a text about them."""
-        from .bake_price import NOTHING, bake_price
+        from ...blender_data.exporting.baking.material_bakes import bake_price
 
-        chosen = lambda: (self.shown_source(context), self.values())  # noqa: E731
-        return bake_price(context, chosen, self.format) if self.shown_options(context) else NOTHING
+        if not self.shown_options(context):
+            return super().bakes(context)
+        values, source = self.values(), self.shown_source(context)
+        return bake_price(context, source, to_export_options(values), self.format.capabilities_with(values))
 
     def draw_files(self, context: bpy.types.Context) -> None:
         """Draw information about the files to write. The default, for a single file, draws nothing."""

@@ -23,6 +23,7 @@ from ...io_formats.disk.file_sets import companions_of, obsolete_files, would_ch
 from ...io_formats.partner_files import file_set, part_of, suffixes_of
 from ..format_operators import EXPORTERS
 from ..layouts import requires
+from ..option_properties import to_export_options
 from ..progress import DIALOG_WIDTH, LongWork
 from ..registration import MenuEntry
 from ..reports import Messages, conclude, refuse
@@ -207,12 +208,14 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
 
     def bakes(self, context: bpy.types.Context) -> tuple[int, Text]:
         """Return the largest number of sets of pictures that the export bakes, and a text about them."""
-        from .bake_price import NOTHING, bake_price
+        from ...blender_data.exporting.baking.material_bakes import bake_price
 
         record, _owners, source = _file(self, context)
         if is_patched(record) or file_records.unasked_paths(stored_values(record, source)):
-            return NOTHING
-        return bake_price(context, lambda: (source, values_of(record)), EXPORTERS[record.format].format)
+            return super().bakes(context)
+        values = values_of(record)
+        can = EXPORTERS[record.format].format.capabilities_with(values)
+        return bake_price(context, source, to_export_options(values), can)
 
     def draw(self, context: bpy.types.Context) -> None:
         """Draw the question, and the choice that it is about."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
+import types
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -370,9 +371,9 @@ def test_tiled_uvs(panel: Panel) -> None:
 
 def test_price_before_an_export(panel: Panel) -> None:
     """The dialog counts as the check does; above 8 sets there is a question."""
+    from meshferry.blender_data.export_options import ExportOptions
     from meshferry.blender_data.exporting.object_selection import Source
-    from meshferry.operators.files.bake_price import bake_price
-    from meshferry.operators.progress import question_of_bakes
+    from meshferry.operators.progress import _question_of_bakes
 
     x, _y = position(panel)
     for number in range(9):
@@ -381,17 +382,19 @@ def test_price_before_an_export(panel: Panel) -> None:
 
     def price(file_format: Any, *objects: Any, is_on: bool = True) -> tuple[int, str]:
         source = Source("OBJECTS", objects=objects or tuple(bpy.context.scene.objects))
-        return bake_price(bpy.context, lambda: (source, {"use_baked_materials": is_on}), file_format)
+        options = ExportOptions.of({"use_baked_materials": is_on})
+        return material_bakes.bake_price(bpy.context, source, options, file_format.capabilities)
 
     for roughness, sets in ((0.5, 0), (x, 10)):
         panel.set(Roughness=roughness)
         for file_format in (SECOND_LIFE_UPLOAD, UNIGINE_SCENE):
             found = price(file_format)
-            assert found == (sets, "1 material on 10 meshes: up to 10 pictures" if sets else "")
-            assert question_of_bakes(*found).startswith("Bake 1 material" if sets else "")
-            assert price(file_format, is_on=False) == (0, "")
+            assert found[0] == sets and (not sets or found[1] == "1 material on 10 meshes: up to 10 pictures")
+            assert price(file_format, is_on=False)[0] == 0
     assert price(UNIGINE_SCENE, panel.object) == (1, "1 material on 1 mesh: up to 1 picture")
-    assert not question_of_bakes(8, found[1]) and question_of_bakes(9, found[1])
+    for sets, text in ((8, ""), (9, "Bake 1 material on 10 meshes: up to 10 pictures? This")):
+        work = types.SimpleNamespace(bakes=lambda _context, sets=sets: (sets, found[1]))
+        assert _question_of_bakes(work, bpy.context)[:53] == text
 
 
 def test_checks_and_saves_bake_nothing(panel: Panel, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,7 @@ _CHANNELS = {
     Map.EMISSION: {"Emission Color": slice(0, 3)},
     Map.NORMAL: {"Normal": slice(0, 3)},
 }
+_WHITE = (1.0, 1.0, 1.0)
 _FLAT = ((0.5, 0.5, 1.0),)
 _COLORS = {"Base Color", "Emission Color"}
 _SAME = 1.0 / 255.0
@@ -42,15 +43,15 @@ def pictures_of(maps: dict[Map, Baked], values: dict[str, Numbers]) -> dict[str,
     pictures: dict[str, Values] = {}
     cover = maps[Map.COVERAGE][0][..., 2:] if Map.COVERAGE in maps else None
     for kind, (found, mask) in maps.items():
-        if kind is Map.EMISSION:
-            most = found[mask].max()
-            found, values["Emission Strength"] = found / (most or 1.0), (float(most),)
         for name, channels in _CHANNELS[kind].items():
             part, inside = found[..., channels], mask
+            if kind is Map.EMISSION:
+                values["Emission Strength"] = (float(part[mask].max()),)
+                part = part / (values["Emission Strength"][0] or 1.0)
             if cover is not None and name not in {"Alpha", "Emission Color"}:
                 part = part / np.maximum(cover, _COVERED) if kind is not Map.NORMAL else part
                 inside = mask & (cover[..., 0] > _COVERED)
-            shown = linear_to_srgb(part.reshape(-1, 3)).reshape(part.shape) if name in _COLORS else part
+            shown = _encoded(name, part)
             samples = np.concatenate([shown[inside], _FLAT if kind is Map.NORMAL else shown[inside][:1]])
             if np.ptp(samples, axis=0).max(initial=0.0) >= _SAME:
                 pictures[name] = filled(shown, inside)
@@ -59,10 +60,14 @@ def pictures_of(maps: dict[Map, Baked], values: dict[str, Numbers]) -> dict[str,
     return pictures
 
 
+def _encoded(name: str, values: Values) -> Values:
+    return linear_to_srgb(values.reshape(-1, 3)).reshape(values.shape) if name in _COLORS else values
+
+
 def plain_shading(
     name: str, maps: dict[Map, Baked], values: dict[str, Numbers], given: Shading, mapping: Mapping
-) -> tuple[Shading, int]:
-    """Return the shading with the pictures of baked maps, and the number of these.
+) -> Shading:
+    """Return the shading with the pictures of baked maps.
 
     Parameters
     ----------
@@ -73,63 +78,56 @@ def plain_shading(
     given:
         The shading without bakes, of which the settings are taken that no bake changes.
     """
-    values, count = {"Base Color": (0.0, 0.0, 0.0), **values}, 0
+    values = {"Base Color": (0.0, 0.0, 0.0), **values}
     pictures = pictures_of(maps, values)
 
-    def image(suffix: str, *names: str) -> ImageMap | None:
+    def image(*names: str) -> ImageMap | None:
         """Return a picture whose channels are some inputs; None if all of them are constant."""
-        nonlocal count
-        shown = [pictures[one] for one in names if one in pictures]
-        if not shown:
+        plain = {one: np.array([[values.get(one, (1.0,))[:3]]], np.float32) for one in names if one not in pictures}
+        parts = [pictures[one] if one in pictures else _encoded(one, plain[one]) for one in names]
+        shape = max(part.shape[:2] for part in parts)
+        if pictures.keys().isdisjoint(names):
             return None
-        parts, is_color = [], names[0] in _COLORS
-        for one in names:
-            value = np.array([values.get(one, (1.0,))[:3]], np.float32)
-            value = linear_to_srgb(value) if one in _COLORS else value
-            parts.append(pictures.get(one, np.broadcast_to(value, (*shown[0].shape[:2], value.shape[1]))))
-        pixels = to_unorm(np.dstack(parts)[::-1])
-        pixels = pixels.repeat(3, axis=2) if len(parts) == 1 and pixels.shape[2] == 1 else pixels
+        pixels = to_unorm(np.dstack([np.broadcast_to(part, (*shape, part.shape[2])) for part in parts])[::-1])
+        pixels = pixels.repeat(3, axis=2) if pixels.shape[2] == 1 else pixels
         height, width, channels = pixels.shape
         rgba = np.pad(pixels, ((0, 0), (0, 0), (0, 4 - channels)), constant_values=255)
-        has_alpha, read = channels > 3, cache(partial(encode_png, pixels))
-        sizes = {"width": width, "height": height, "has_alpha": has_alpha}
-        texture = Texture(f"{name}.png", **sizes, read=read, source=f"{name} {suffix}", pixels=lambda: rgba)
-        count += 1
-        return ImageMap(texture, is_color, mapping)
+        read, source = cache(partial(encode_png, pixels)), f"{name} {names[-1]}"
+        sizes = {"width": width, "height": height, "has_alpha": channels > 3}
+        texture = Texture(f"{name}.png", **sizes, read=read, source=source, pixels=lambda: rgba)
+        return ImageMap(texture, names[0] in _COLORS, mapping)
 
-    def factor(input_name: str, picture: ImageMap | None, channel: Channel = Channel.RED) -> Factor:
-        if input_name in pictures:
-            return Factor(1.0, picture, channel)
-        return Factor(values.get(input_name, (1.0,))[0])
+    def factor(one: str, picture: ImageMap | None, channel: Channel = Channel.RED) -> Factor:
+        return Factor(1.0, picture, channel) if one in pictures else Factor(values.get(one, (1.0,))[0])
 
-    def tint(input_name: str, picture: ImageMap | None) -> Tint:
-        red, green, blue = values.get(input_name, (1.0, 1.0, 1.0))[:3] if picture is None else (1.0, 1.0, 1.0)
+    def tint(one: str, picture: ImageMap | None) -> Tint:
+        red, green, blue = values.get(one, _WHITE)[:3] if picture is None else _WHITE
         return Tint((red, green, blue), picture)
 
-    base = image("base", "Base Color", *(("Alpha",) if "Alpha" in pictures else ()))
-    surface = image("surface", "Occlusion", "Roughness", "Metallic")
-    normal, strength = image("normal", "Normal"), values.get("Emission Strength", (0.0,))[0]
-    alpha = factor("Alpha", base, Channel.ALPHA)
-    return (
-        replace(
-            given,
-            base_color=tint("Base Color", base),
-            metallic=factor("Metallic", surface, Channel.BLUE),
-            roughness=factor("Roughness", surface, Channel.GREEN),
-            specular=factor("Specular IOR Level", image("specular", "Specular IOR Level"))
-            if Map.COVERAGE in maps
-            else given.specular,
-            normal=NormalMap(normal) if normal is not None else None,
-            occlusion=None,
-            emission=tint("Emission Color", image("emission", "Emission Color")) if strength > 0.0 else None,
-            emission_strength=strength,
-            opacity=given.opacity if alpha != Factor() else Opacity.OPAQUE,
-            alpha=alpha,
-            alpha_power=1.0,
-            alpha_threshold=0.5,
-        ),
-        count,
+    base = image("Base Color", *(("Alpha",) if "Alpha" in pictures else ()))
+    surface, normal = image("Occlusion", "Roughness", "Metallic"), image("Normal")
+    specular = factor("Specular IOR Level", image("Specular IOR Level"))
+    strength, alpha = values.get("Emission Strength", (0.0,))[0], factor("Alpha", base, Channel.ALPHA)
+    return replace(
+        given,
+        base_color=tint("Base Color", base),
+        metallic=factor("Metallic", surface, Channel.BLUE),
+        roughness=factor("Roughness", surface, Channel.GREEN),
+        specular=specular if Map.COVERAGE in maps else given.specular,
+        normal=NormalMap(normal) if normal is not None else None,
+        occlusion=None,
+        emission=tint("Emission Color", image("Emission Color")) if strength > 0.0 else None,
+        emission_strength=strength,
+        opacity=given.opacity if alpha != Factor() else Opacity.OPAQUE,
+        alpha=alpha,
+        alpha_power=1.0,
+        alpha_threshold=0.5,
     )
+
+
+def picture_count(shading: Shading) -> int:
+    """Return the number of pictures of a shading."""
+    return len({part.image for part in vars(shading).values() if getattr(part, "image", None) is not None})
 
 
 def plain_material(material: bpy.types.Material, name: str, shading: Shading, blocks: Blocks) -> bpy.types.Material:

@@ -20,10 +20,12 @@ from ...export_options import MOST_BAKES, ExportOptions
 from ...steps import Step, Steps, scaled
 from ..model_exporter import SceneExport
 from ..models import material_losses
+from ..models.model_objects import find_models
+from ..object_selection import Source, candidates_of
 from ..reading.image_maps import SurfaceLayers
 from ..reading.shader_nodes import LeftOut
 from ..reading.shading_reading import opacity_of
-from .baked_pictures import plain_shading
+from .baked_pictures import picture_count, plain_shading
 from .cycles_bakes import Bake, Baked, remove
 from .surface_shaders import Map, SurfaceShaders
 
@@ -54,22 +56,21 @@ class BakeSurface:
         return "".join(self.layers.uvs[:1])
 
     def corners(self, name: str) -> list[npt.NDArray[np.floating]]:
-        """Return points and UVs of the triangles with a material, (T, 3, 3) and (T, 3, 2); NaN without UVs."""
+        """Return points and UVs of the triangles with a material, each (T, 3, 3); NaN without UVs."""
         if self.mesh is None:
-            return [np.zeros((0, 3, 3)), np.zeros((0, 3, 2))]
+            return [np.zeros((0, 3, 3))] * 2
         wanted = np.array([slot == name for slot in self.slots or [""]])
         chosen = wanted[np.clip(self.mesh.material_index, 0, len(wanted) - 1)]
         corners = self.mesh.corner_point
         uvs = self.mesh.uvs[0].at_corners(corners) if self.mesh.uvs else np.full((len(corners), 2), np.nan)
-        return [values.reshape(-1, 3, values.shape[1])[chosen] for values in (self.mesh.points[corners], uvs)]
+        flat = np.pad(uvs, ((0, 0), (0, 1)))
+        return [values.reshape(-1, 3, 3)[chosen] for values in (self.mesh.points[corners], flat)]
 
     def side(self, name: str) -> float:
         """Return the length on the surface of one tile of the UV map."""
-        areas = [
-            np.linalg.norm(np.cross(part[:, 1] - part[:, 0], part[:, 2] - part[:, 0]), axis=1).sum()
-            for part in (np.pad(values, ((0, 0), (0, 0), (0, 3 - values.shape[2]))) for values in self.corners(name))
-        ]
-        return math.sqrt(areas[0] / areas[1]) if areas[1] > 0.0 else 1.0
+        normals = (np.cross(part[:, 1] - part[:, 0], part[:, 2] - part[:, 0]) for part in self.corners(name))
+        area, of_uvs = (np.linalg.norm(part, axis=1).sum() for part in normals)
+        return math.sqrt(area / of_uvs) if of_uvs > 0.0 else 1.0
 
 
 @dataclass
@@ -82,9 +83,9 @@ class BakeTask:
     surfaces: list[BakeSurface]
     maps: list[Map] = field(default_factory=list)
     is_flat: bool = False
-    shading: Shading = Shading()
+    shading: Shading = field(init=False)
     """The shading that an export without bakes would have."""
-    mapping: Mapping = Mapping()
+    mapping: Mapping = field(init=False)
     """Mapping that repeats the pictures."""
     size: tuple[int, int] = (0, 0)
     """Size of the largest image; 0 if the option determines the size."""
@@ -107,13 +108,11 @@ def planned(tasks: Iterable[BakeTask], options: ExportOptions, can: Capabilities
         if tree is None or not (left_out.nodes or left_out.mappings):
             continue
         about, shaders = report.about(Text("Material '{}'", Named("material", task.name))), SurfaceShaders(tree)
-        is_clipped = shading.opacity is Opacity.CLIP
-        task.shading = shading if is_clipped else replace(shading, opacity=opacity_of(task.material))
-        if not shaders.is_known:
-            continue  # the report of what is left out names the shader
-        if reason := _plan(task, shaders, about):
+        opacity = shading.opacity if shading.opacity is Opacity.CLIP else opacity_of(task.material)
+        task.shading = replace(shading, opacity=opacity)
+        if shaders.is_known and (reason := _plan(task, shaders, about)):
             about.loss("material-not-baked", "not baked: {}", reason)
-        else:
+        elif shaders.is_known:  # otherwise the report of what is left out names the shader
             done.append(task)
     return done
 
@@ -147,11 +146,28 @@ def _plan(task: BakeTask, shaders: SurfaceShaders, report: Report) -> str:
 
 def price_of(tasks: Sequence[BakeTask]) -> Text:
     """Describe the materials, meshes and pictures of tasks."""
-    meshes = len(
-        {surface.obj.data if surface.mesh is None else id(surface.mesh) for task in tasks for surface in task.surfaces}
-    )
+    meshes = len({id(surface.mesh or surface.obj.data) for task in tasks for surface in task.surfaces})
     pictures = counted(sum(task.sets * len(task.maps) for task in tasks), "picture")
     return Text("{} on {}: up to {}", counted(len(tasks), "material"), counted(meshes, "mesh", "meshes"), pictures)
+
+
+def bake_price(
+    context: bpy.types.Context, source: Source, options: ExportOptions, can: Capabilities
+) -> tuple[int, Text]:
+    """Return the largest number of sets of pictures that an export bakes, and a text about them."""
+    users: dict[bpy.types.Material, dict[bpy.types.ID, BakeSurface]] = {}
+    objects: list[bpy.types.Object] = []
+    if can.bakes_materials and options.use_baked_materials:
+        models = find_models(context, source, options) if can.gltf_materials else []
+        objects = [model.finest for model in models] if can.gltf_materials else candidates_of(context, source)
+    for obj in objects:
+        maps = sorted(getattr(obj.data, "uv_layers", ()), key=lambda layer: not layer.active_render)
+        for material in {slot.material for slot in obj.material_slots} - {None}:
+            layers = material_losses.layers_of(material, tuple(layer.name for layer in maps), objects)
+            users.setdefault(material, {}).setdefault(obj.data, BakeSurface(obj, obj.name, layers))
+    tasks = [BakeTask(material.name, material, list(surfaces.values())) for material, surfaces in users.items()]
+    tasks = planned(tasks, options, can, Report())
+    return sum(task.sets for task in tasks), price_of(tasks)
 
 
 class Bakery:
@@ -167,21 +183,15 @@ class Bakery:
         """Their shadings, with pictures."""
         self.stated: set[str] = set()
         """Names of the materials that the request does not bake, but an export does."""
-        self._names: dict[int, dict[str, str]] = {}
+        self.names: dict[int, dict[str, str]] = {}
         """For the ``id`` of each mesh, the new name of each baked material."""
         self._renamed: dict[tuple[int, int], Mesh] = {}
 
-    def names(self, mesh: Mesh) -> dict[str, str]:
-        """Return the new names of the baked materials of a mesh of which another mesh has the first pictures."""
-        return self._names.get(id(mesh), {})
-
     def renamed(self, mesh: Mesh, finest: Mesh) -> Mesh:
         """Return a mesh with the names that the baked materials of the finest mesh of its model have."""
-        names = self.names(finest)
-        if names.keys().isdisjoint(mesh.materials):
-            return mesh
+        names = self.names.get(id(finest), {})
         made = replace(mesh, materials=[names.get(name, name) for name in mesh.materials])
-        return self._renamed.setdefault((id(mesh), id(finest)), made)
+        return self._renamed.setdefault((id(mesh), id(finest)), made) if made.materials != mesh.materials else mesh
 
     def report(self, left_out: LeftOut, name: str, material: bpy.types.Material) -> None:
         """Report what was left out of a material with this name in the file, without what an export will bake."""
@@ -229,8 +239,7 @@ class Bakery:
 
     def _bake_all(self, task: BakeTask, taken: set[str]) -> Steps[int]:
         """Bake all sets of pictures of a material; return the number of pictures."""
-        made: list[tuple[str, Shading]] = []
-        pictures = 0
+        made: dict[str, Shading] = {}
         for number, surface in enumerate(task.surfaces[: task.sets]):
             maps = yield from scaled(self._bake(task, surface), number / task.sets, (number + 1) / task.sets)
             name = f"{task.name}_{surface.label}" if number else task.name
@@ -238,13 +247,12 @@ class Bakery:
                 name += "_"
             taken.add(name)
             values = SurfaceShaders(task.material.node_tree).values()
-            shading, count = plain_shading(name, maps, values, task.shading, task.mapping)
-            made.append((name, shading))
-            pictures += count
-        for surface, (name, shading) in zip(task.surfaces, made, strict=False):
-            self.materials[name], self.shadings[name] = task.material, shading
-            self._names.setdefault(id(surface.mesh), {})[task.name] = name
-        return pictures
+            made[name] = plain_shading(name, maps, values, task.shading, task.mapping)
+        for surface, name in zip(task.surfaces, made, strict=False):
+            self.names.setdefault(id(surface.mesh), {})[task.name] = name
+        self.materials |= dict.fromkeys(made, task.material)
+        self.shadings |= made
+        return sum(map(picture_count, made.values()))
 
     def _bake(self, task: BakeTask, surface: BakeSurface) -> Steps[dict[Map, Baked]]:
         """Bake the maps of a set of pictures."""

@@ -172,7 +172,7 @@ class LodModelExport(SceneExport):
             linkset_root(models).finest.is_linkset_root = True
             for model in models:
                 self.scene.nodes += model.nodes(len(self.scene.nodes))
-            self.scene.materials = self.materials.read((*parts, *copies))
+            self.scene.materials = self.materials.read()
         return self.scene
 
     def _read_models(self, found: list[ModelObjects]) -> Steps[list[ModelNodes]]:

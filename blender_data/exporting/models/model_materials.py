@@ -37,6 +37,7 @@ class ModelMaterials:
         self.bakery = Bakery(export)
         self._export = export
         self._objects = objects
+        self._shown: Sequence[bpy.types.Object] = ()
         self._plain: dict[str, bpy.types.Material] = {}
         """The temporary materials that stand for baked ones, by their names in the file."""
         self._blocks: Blocks = []
@@ -50,7 +51,8 @@ class ModelMaterials:
     def bake(self, models: Sequence[ModelNodes], shown: Sequence[bpy.types.Object]) -> Steps[None]:
         """Bake the materials of these objects that need it; meshes get the names of further sets of pictures."""
         nodes = [node for model in models for node in model.nodes(0)]
-        yield from self.bakery.bake(self._tasks(models, [node.mesh for node in nodes if node.mesh], shown))
+        self._shown = shown
+        yield from self.bakery.bake(self._tasks(models, [node.mesh for node in nodes if node.mesh]))
         for name, shading in self.bakery.shadings.items():
             seen = replace(shading, base_color=material_losses.diffuse_of(shading))
             self._plain[name] = plain_material(self.bakery.materials[name], name, seen, self._blocks)
@@ -59,16 +61,14 @@ class ModelMaterials:
                 node.mesh = self.bakery.renamed(node.mesh, model.mesh) if node.mesh is not None else None
             model.mesh = model.finest.mesh or model.mesh
 
-    def _tasks(
-        self, models: Sequence[ModelNodes], meshes: Sequence[Mesh], shown: Sequence[bpy.types.Object]
-    ) -> Iterator[BakeTask]:
+    def _tasks(self, models: Sequence[ModelNodes], meshes: Sequence[Mesh]) -> Iterator[BakeTask]:
         finest = list({id(model.mesh): model for model in reversed(models)}.values())[::-1]
-        for name, material in self._found(meshes, shown).items():
+        for name, material in self._found(meshes).items():
             surfaces = [
                 BakeSurface(
                     self._objects.spaces.stand_in(model.obj),
                     model.obj.name,
-                    self._layers(name, material, [model.mesh], shown),
+                    self._layers(name, material, [model.mesh]),
                     model.mesh,
                     model.mesh.materials,
                     is_plain=self._objects.meshes.is_plain(model.obj),
@@ -78,22 +78,19 @@ class ModelMaterials:
             ]
             yield BakeTask(name, material, surfaces)
 
-    def _found(self, meshes: Sequence[Mesh], shown: Sequence[bpy.types.Object]) -> dict[str, bpy.types.Material]:
+    def _found(self, meshes: Sequence[Mesh]) -> dict[str, bpy.types.Material]:
         """Return the materials of meshes by their names in the file."""
-        slots = [slot.material for obj in shown for slot in obj.material_slots]
+        slots = [slot.material for obj in self._shown for slot in obj.material_slots]
         wanted = dict.fromkeys(name for mesh in meshes for name in mesh.materials)
         found = {**materials_by_name(wanted, slots), **self._plain}
         return {name: found[name] for name in wanted if name in found}
 
-    @staticmethod
-    def _layers(
-        name: str, material: bpy.types.Material, meshes: Sequence[Mesh], shown: Sequence[bpy.types.Object]
-    ) -> SurfaceLayers:
+    def _layers(self, name: str, material: bpy.types.Material, meshes: Sequence[Mesh]) -> SurfaceLayers:
         """Return the layers of the first of some meshes with a material."""
         uvs = next((mesh.uvs for mesh in meshes if name in mesh.materials), [])
-        return material_losses.layers_of(material, tuple(layer.name for layer in uvs), shown)
+        return material_losses.layers_of(material, tuple(layer.name for layer in uvs), self._shown)
 
-    def read(self, shown: Sequence[bpy.types.Object]) -> list[Material]:
+    def read(self) -> list[Material]:
         """Return the materials of the scene's nodes.
 
         For an upload set, they have the mappings of their pictures and their glTF materials, and all losses are
@@ -101,7 +98,7 @@ class ModelMaterials:
         """
         export, bakery, report = self._export, self.bakery, self._export.report
         meshes = [node.mesh for node in export.scene.nodes if node.mesh is not None]
-        found = self._found(meshes, shown)
+        found = self._found(meshes)
         others = {name: material for name, material in found.items() if name not in bakery.stated}
         made = [
             replace(read_material(material, report if name in others else Report()), name=name)
@@ -111,7 +108,7 @@ class ModelMaterials:
             return made
         for plain in made:
             material = found[plain.name]
-            layers = self._layers(plain.name, material, meshes, shown)
+            layers = self._layers(plain.name, material, meshes)
             shading, left_out = material_losses.losses(material, layers, export.options, export.capabilities)
             bakery.report(left_out, plain.name, material)
             image = material_losses.diffuse_of(shading).image

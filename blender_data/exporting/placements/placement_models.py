@@ -185,7 +185,7 @@ class PlacedModels:
 
     def rename(self, bakery: Bakery) -> list[dict[str, str]]:
         """Rename the baked materials of all models; return the new names by the indices of the models."""
-        found = [bakery.names(model.mesh) for model in self._models]
+        found = [bakery.names.get(id(model.mesh), {}) for model in self._models]
         for model in self._models:
             model.mesh = bakery.renamed(model.mesh, model.mesh)
         return found
