@@ -216,7 +216,7 @@ class ExportDialog(LongWork, ExportHelper):
 
     def bakes(self, context: bpy.types.Context) -> tuple[int, Text]:
         """Return the largest number of sets of pictures that the export bakes, and a text about them."""
-        from ...blender_data.exporting.baking.material_bakes import bake_price
+        from ...blender_data.exporting.models.material_bakes import bake_price
 
         if not self.shown_options(context):
             return super().bakes(context)

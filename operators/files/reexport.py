@@ -208,7 +208,7 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
 
     def bakes(self, context: bpy.types.Context) -> tuple[int, Text]:
         """Return the largest number of sets of pictures that the export bakes, and a text about them."""
-        from ...blender_data.exporting.baking.material_bakes import bake_price
+        from ...blender_data.exporting.models.material_bakes import bake_price
 
         record, _owners, source = _file(self, context)
         if is_patched(record) or file_records.unasked_paths(stored_values(record, source)):

@@ -16,8 +16,9 @@ import pytest
 pytestmark = pytest.mark.needs_bpy
 bpy = pytest.importorskip("bpy", reason="Blender is absent")
 sys.path.insert(0, str(Path(__file__).parent))
-from meshferry.blender_data.exporting.baking import cycles_bakes, material_bakes  # noqa: E402
+from meshferry.blender_data.exporting.baking import cycles_bakes  # noqa: E402
 from meshferry.blender_data.exporting.baking.surface_shaders import Map  # noqa: E402
+from meshferry.blender_data.exporting.models import material_bakes  # noqa: E402
 from meshferry.io_formats.encodings import image_files  # noqa: E402
 from meshferry.io_formats.second_life.upload_set.format import SECOND_LIFE_UPLOAD  # noqa: E402
 from meshferry.io_formats.unigine.scene.format import UNIGINE_SCENE  # noqa: E402

@@ -143,7 +143,7 @@ def plain_material(material: bpy.types.Material, name: str, shading: Shading, bl
         image.alpha_mode = "CHANNEL_PACKED"
         return image
 
-    made = material.copy()
+    made: bpy.types.Material = material.copy()
     blocks.append(made)
     for animated in (made, made.node_tree):
         animated.animation_data_clear()

@@ -12,12 +12,12 @@ from ....io_formats.core.scene import Material, Mesh
 from ...steps import Steps
 from ..baking.baked_pictures import plain_material
 from ..baking.cycles_bakes import Blocks, remove
-from ..baking.material_bakes import Bakery, BakeSurface, BakeTask
 from ..model_exporter import SceneExport
 from ..reading.image_maps import SurfaceLayers
 from ..reading.material_reading import materials_by_name, read_material, report_other_images
 from . import material_losses
 from .gltf_export import gltf_materials, needs_gltf
+from .material_bakes import Bakery, BakeSurface, BakeTask
 from .model_meshes import LodModelMeshes
 from .model_objects import ModelNodes
 

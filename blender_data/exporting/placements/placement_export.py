@@ -28,10 +28,10 @@ from ...export_options import ExportRequest
 from ...rigging.armature_reading import SkeletonSpace
 from ...steps import Step, Steps, scaled
 from .. import node_plan
-from ..baking.material_bakes import Bakery
 from ..joint_sampling import JointSampler
 from ..left_out import Movement, Movements
 from ..model_exporter import SceneExport
+from ..models.material_bakes import Bakery
 from ..object_selection import is_hidden_node, is_of_body, parents_first, select
 from ..reading.mesh_reading import shows_surface
 from ..reading.rest_meshes import RestMeshes

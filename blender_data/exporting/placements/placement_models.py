@@ -16,7 +16,7 @@ from ... import file_records, names
 from ...armature_modifiers import MESHABLE, armature_of
 from ...export_options import ExportOptions
 from ...rigging.armature_reading import ReadSkeleton, read_skeleton
-from ..baking.material_bakes import Bakery, BakeSurface, BakeTask
+from ..models.material_bakes import Bakery, BakeSurface, BakeTask
 from ..node_plan import is_own_mesh
 from ..object_selection import is_of_body
 from ..reading import material_reading

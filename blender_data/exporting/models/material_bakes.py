@@ -18,16 +18,16 @@ from ....io_formats.core.shading import Mapping, Opacity, Shading
 from ... import compat
 from ...export_options import MOST_BAKES, ExportOptions
 from ...steps import Step, Steps, scaled
+from ..baking.baked_pictures import picture_count, plain_shading
+from ..baking.cycles_bakes import Bake, Baked, remove
+from ..baking.surface_shaders import Map, SurfaceShaders
 from ..model_exporter import SceneExport
-from ..models import material_losses
-from ..models.model_objects import find_models
 from ..object_selection import Source, candidates_of
 from ..reading.image_maps import SurfaceLayers
 from ..reading.shader_nodes import LeftOut
 from ..reading.shading_reading import opacity_of
-from .baked_pictures import picture_count, plain_shading
-from .cycles_bakes import Bake, Baked, remove
-from .surface_shaders import Map, SurfaceShaders
+from . import material_losses
+from .model_objects import find_models
 
 _BORDER = 1e-4
 """Distance by which UVs may exceed a tile."""
