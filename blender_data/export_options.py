@@ -189,6 +189,7 @@ class ExportOptions(Options):
         "Bake Materials",
         "Render materials to pictures if files cannot hold their nodes",
         default=True,
+        own_keyword="bake_materials",
         section="Materials",
         needs=lambda can: can.bakes_materials,
     )

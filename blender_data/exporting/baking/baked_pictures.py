@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 
 import bpy
 import numpy as np
@@ -91,10 +91,12 @@ def plain_shading(
         pixels = to_unorm(np.dstack([np.broadcast_to(part, (*shape, part.shape[2])) for part in parts])[::-1])
         pixels = pixels.repeat(3, axis=2) if pixels.shape[2] == 1 else pixels
         height, width, channels = pixels.shape
-        rgba = np.pad(pixels, ((0, 0), (0, 0), (0, 4 - channels)), constant_values=255)
-        read, source = cache(partial(encode_png, pixels)), f"{name} {names[-1]}"
-        sizes = {"width": width, "height": height, "has_alpha": channels > 3}
-        texture = Texture(f"{name}.png", **sizes, read=read, source=source, pixels=lambda: rgba)
+        texture = Texture(
+            *(f"{name}.png", "", None, width, height, channels > 3),
+            read=partial(encode_png, pixels),
+            source=f"{name} {names[-1]}",
+            pixels=lambda: np.pad(pixels, ((0, 0), (0, 0), (0, 4 - channels)), constant_values=255),
+        )
         return ImageMap(texture, names[0] in _COLORS, mapping)
 
     def factor(one: str, picture: ImageMap | None, channel: Channel = Channel.RED) -> Factor:
