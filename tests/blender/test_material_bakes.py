@@ -363,7 +363,8 @@ def test_tiled_uvs(panel: Panel) -> None:
     small = bpy.data.images.new("small", 4, 4)
     small.pixels.foreach_set(np.arange(64, dtype=np.float32) * 4 / 255)
     small.alpha_mode = "NONE"
-    panel.set(Base_Color=panel.node("Invert", 1.0, panel.image("small", panel.scaled(2.0, 3.0, 1.0))))
+    scaled = panel.image("small", panel.scaled(2.0, 3.0, 1.0))
+    panel.set(Base_Color=panel.node("Invert", 1.0, scaled), Normal=panel.node("NormalMap", 1.0, scaled))
     image = shading().base_color.image
     assert (image.texture.width, image.mapping.scale) == (4, (2.0, 3.0))
     want = srgb(1 - linear(np.arange(64).reshape(4, 4, 4) * 4 / 255))[..., :3]

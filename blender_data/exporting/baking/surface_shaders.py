@@ -142,7 +142,7 @@ class SurfaceShaders:
         used = {source(one.input(n)).node.type for one in others for n, _entry in enumerate(one.node.inputs)}
         mapping, extension = found.pop() if found else (Mapping(), Extension.REPEAT)
         is_mixed = bool(found or left_out.nodes or left_out.mappings) or extension is not Extension.REPEAT
-        if is_mixed or used & {"TEX_COORD", "MAPPING", *_UV_NAMES}:
+        if is_mixed or used & {"TEX_COORD", "MAPPING", "UVMAP", "ATTRIBUTE"}:
             return None
         sizes = [tuple(one.node.image.size) for one in images]
         return mapping, max(sizes, key=lambda size: size[0] * size[1], default=(16, 16))
