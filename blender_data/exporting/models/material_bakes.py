@@ -100,19 +100,21 @@ def planned(tasks: Iterable[BakeTask], options: ExportOptions, can: Capabilities
     """Return the tasks that pictures mend and that can be done; report why others cannot."""
     done = []
     for task in tasks:
-        task.surfaces = [one for one in task.surfaces if one.mesh is None or len(one.corners(task.name)[0])]
-        if not task.surfaces or (task.material.meshferry.identity and can.placement):
-            continue  # a material without faces, or of the project
-        shading, left_out = material_losses.losses(task.material, task.surfaces[0].layers, options, can)
         tree = compat.node_tree(task.material)
-        if tree is None or not (left_out.nodes or left_out.mappings):
+        if tree is None or not task.surfaces or (task.material.meshferry.identity and can.placement):
+            continue  # nothing to bake, or a material of the project
+        shading, left_out = material_losses.losses(task.material, task.surfaces[0].layers, options, can)
+        if not (left_out.nodes or left_out.mappings):
             continue
+        task.surfaces = [one for one in task.surfaces if one.mesh is None or len(one.corners(task.name)[0])]
         about, shaders = report.about(Text("Material '{}'", Named("material", task.name))), SurfaceShaders(tree)
         opacity = shading.opacity if shading.opacity is Opacity.CLIP else opacity_of(task.material)
         task.shading = replace(shading, opacity=opacity)
-        if shaders.is_known and (reason := _plan(task, shaders, about)):
+        if not (shaders.is_known and task.surfaces):
+            continue  # the report of what is left out names the shader
+        if reason := _plan(task, shaders, about):
             about.loss("material-not-baked", "not baked: {}", reason)
-        elif shaders.is_known:  # otherwise the report of what is left out names the shader
+        else:
             done.append(task)
     return done
 

@@ -26,14 +26,15 @@ _SAME = 1e-4
 
 def layers_of(material: bpy.types.Material, uvs: tuple[str, ...], objects: Sequence[bpy.types.Object]) -> SurfaceLayers:
     """Return the layers of the objects with a material; ``uvs`` are the exported UV maps, the shown one first."""
-    owners = [obj for obj in objects if any(slot.material == material for slot in obj.material_slots)]
-    return SurfaceLayers(uvs, "".join(uvs[:1]), lambda attribute: _same_color(owners, attribute))
+    return SurfaceLayers(uvs, "".join(uvs[:1]), lambda attribute: _same_color(material, objects, attribute))
 
 
-def _same_color(owners: Sequence[bpy.types.Object], name: str) -> tuple[float, ...] | None:
-    """Return the value of a colour attribute that is the same on all faces of some objects, otherwise None."""
+def _same_color(
+    material: bpy.types.Material, objects: Sequence[bpy.types.Object], name: str
+) -> tuple[float, ...] | None:
+    """Return the value of a colour attribute that is the same on all faces of the objects with a material."""
     found: set[tuple[float, ...]] = set()
-    for obj in owners:
+    for obj in (one for one in objects if any(slot.material == material for slot in one.material_slots)):
         layers = obj.data.color_attributes if isinstance(obj.data, bpy.types.Mesh) else ()
         number = layers.render_color_index if layers and not name else -1
         layer = layers[number] if number >= 0 else layers.get(name) if layers else None

@@ -75,6 +75,7 @@ class ModelMaterials:
                     has_instances=self._objects.has_instances(model.obj),
                 )
                 for model in finest
+                if name in model.mesh.materials
             ]
             yield BakeTask(name, material, surfaces)
 

@@ -172,13 +172,11 @@ class PlacedModels:
         """Yield a task for each material, with a surface of each model."""
         found: dict[str, dict[int, BakeSurface]] = {}
         for number, model in enumerate(self._models):
+            shown, layers = np.unique(model.mesh.material_index).tolist(), self._layers(model)
             for obj, slots in zip(model.sources, model.slots, strict=True):
-                surface = BakeSurface(
-                    *(obj, names.name_in_file(obj), self._layers(model), model.mesh, slots),
-                    is_plain=self.meshes.is_plain(obj),
-                    has_instances=model.is_generated,
-                )
-                for slot in np.unique(model.mesh.material_index).tolist():
+                surface = BakeSurface(obj, names.name_in_file(obj), layers, model.mesh, slots)
+                surface.is_plain, surface.has_instances = self.meshes.is_plain(obj), model.is_generated
+                for slot in shown:
                     found.setdefault(slots[slot], {}).setdefault(number, surface)
         for name in self.used_materials:
             yield BakeTask(name, self.materials.by_name[name], list(found[name].values()))
