@@ -113,7 +113,7 @@ class Bake:
         values = pixels_of(image)
         remove(self.blocks[temporary:])
         del self.blocks[temporary:]
-        return values[..., :3], values[..., 0] > _EMPTY / 2
+        return values[..., :3].copy(), values[..., 0] > _EMPTY / 2
 
     def _emission_copy(self, kind: Map, image: bpy.types.Image) -> bpy.types.Material:
         """Return a copy of the material that shows the values of a map, which are baked into an image."""
