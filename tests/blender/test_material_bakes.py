@@ -371,10 +371,12 @@ def test_tiled_uvs(panel: Panel) -> None:
     assert np.abs(pixels(image)[..., :3] - want).max() < 2 * STEP
 
 
-def test_price_before_an_export(panel: Panel) -> None:
+def test_price_before_an_export(panel: Panel, monkeypatch: pytest.MonkeyPatch) -> None:
     """The dialog counts as the check does; above 8 sets there is a question."""
     from meshferry.blender_data.export_options import ExportOptions
     from meshferry.blender_data.exporting.object_selection import Source
+    from meshferry.blender_data.file_records import FileRecord
+    from meshferry.operators.files import reexport
     from meshferry.operators.progress import _question_of_bakes
 
     x, _y = position(panel)
@@ -394,6 +396,10 @@ def test_price_before_an_export(panel: Panel) -> None:
             assert found[0] == sets and (not sets or found[1] == "1 material on 10 meshes: up to 10 pictures")
             assert price(file_format, is_on=False)[0] == 0
     assert price(UNIGINE_SCENE, panel.object) == (1, "1 material on 1 mesh: up to 1 picture")
+    record = FileRecord(Path("set.dae"), SECOND_LIFE_UPLOAD.name, "", options={"use_baked_materials": True})
+    monkeypatch.setattr(reexport, "_file", lambda *_given: (record, [], Source("SCENE")))
+    again = reexport.EXPORT_SCENE_OT_meshferry_again.bakes(types.SimpleNamespace(file_format=""), bpy.context)
+    assert again == price(SECOND_LIFE_UPLOAD) and again[0] == 10
     for sets, text in ((8, ""), (9, "Bake 1 material on 10 meshes: up to 10 pictures? This")):
         work = types.SimpleNamespace(bakes=lambda _context, sets=sets: (sets, found[1]))
         assert _question_of_bakes(work, bpy.context)[:53] == text
