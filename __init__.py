@@ -9,8 +9,9 @@ _HOMES = {
     "io_formats.core.errors": "MeshferryError MissingLibraryError",
     "io_formats.core.format": "FileFormat",
     "io_formats.core.messages": "Message",
-    "library.files": "Written check convert formats inspect read write",
-    "library.mesh": "Mesh Vertices Weights",
+    "library.conversion": "convert",
+    "library.files": "Written check formats inspect read write",
+    "library.mesh": "Mesh Weights",
     "library.scene": "Clip Node Scene Skeleton",
     "library.trimesh_exchange": "from_trimesh",
 }

@@ -1,8 +1,9 @@
 from .io_formats.core.errors import MeshferryError, MissingLibraryError
 from .io_formats.core.format import FileFormat
 from .io_formats.core.messages import Message
-from .library.files import Written, check, convert, formats, inspect, read, write
-from .library.mesh import Mesh, Vertices, Weights
+from .library.conversion import convert
+from .library.files import Written, check, formats, inspect, read, write
+from .library.mesh import Mesh, Weights
 from .library.scene import Clip, Node, Scene, Skeleton
 from .library.trimesh_exchange import from_trimesh
 
@@ -16,7 +17,6 @@ __all__ = [
     "Node",
     "Scene",
     "Skeleton",
-    "Vertices",
     "Weights",
     "Written",
     "__version__",

@@ -90,11 +90,14 @@ class AllowedExports:
             The file cannot be written.
         """
         place = _place(self.blend)
-        if self.digests:
-            place.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(place, json.dumps(asdict(self), indent=1).encode())
-        elif place.exists():
-            remove_file(place)
+        try:
+            if self.digests:
+                place.parent.mkdir(parents=True, exist_ok=True)
+                replace_file(place, json.dumps(asdict(self), indent=1).encode())
+            elif place.exists():
+                remove_file(place)
+        except OSError as problem:
+            raise ExportError("The list of files cannot be stored: {}", problem) from None
 
 
 def exports_of_blend(path: str) -> AllowedExports:

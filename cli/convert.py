@@ -109,12 +109,10 @@ def _unpacked(wheel: str, folder: str) -> str:
     """Return the folder with the content of a wheel, which is unpacked there if it does not exist yet."""
     import shutil
     import tempfile
-    import zipfile
 
     if not os.path.isdir(folder):
         temporary = tempfile.mkdtemp(dir=os.path.dirname(folder))
-        with zipfile.ZipFile(wheel) as archive:
-            archive.extractall(temporary)
+        shutil.unpack_archive(wheel, temporary, "zip")
         try:
             os.rename(temporary, folder)
         except OSError:  # another process unpacked it at the same time

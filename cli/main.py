@@ -1,4 +1,4 @@
-"""The command line: ``meshferry inspect | convert | batch | check | formats``, and its options from a file.
+"""The command line: ``meshferry inspect | convert | batch | check | building | formats``, and its options from a file.
 
 It is the same as a plain command, as ``blender --command meshferry`` and as
 ``blender -b --python cli/convert.py -- …``.
@@ -95,7 +95,7 @@ def _arguments(
         yield opposite
 
 
-COMMANDS = ("inspect", "convert", "batch", "check", "formats")
+COMMANDS = ("inspect", "convert", "batch", "check", "building", "formats")
 
 OK, FAILED, REFUSED = 0, 1, 2
 """Exit statuses; :func:`.interruption.status` gives that of an interrupted run."""

@@ -6,9 +6,9 @@ import argparse
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from ..io_formats.core.errors import MeshferryError
 from ..io_formats.core.format import Format
 from ..io_formats.core.options import Choice, Option, Value
 
@@ -147,17 +147,11 @@ def _add_argument(group: argparse._ArgumentGroup, option: Option, flag: str) -> 
     settings: dict[str, Any] = {"dest": _PREFIX + flag, "default": argparse.SUPPRESS, "help": _help(option)}
     if isinstance(option.default, bool):
         settings["action"] = argparse.BooleanOptionalAction
-    elif option.choices:
-        settings["type"] = _choice_parser(option)
-        settings["metavar"] = "{" + ",".join(choice.key.lower() for choice in option.choices) + "}"
-    elif isinstance(option.default, (int, float)):
-        settings["type"] = _number_parser(option)
-        settings["metavar"] = "N"
-    elif option.is_path:
-        settings["type"] = _absolute_path
-        settings["metavar"] = "PATH"
     else:
-        settings["metavar"] = "TEXT"
+        settings["type"] = _parser(option)
+        kind = "N" if isinstance(option.default, (int, float)) else "PATH" if option.is_path else "TEXT"
+        keys = ",".join(choice.key.lower() for choice in option.choices)
+        settings["metavar"] = f"{{{keys}}}" if keys else kind
     group.add_argument("--" + flag, **settings)
 
 
@@ -182,41 +176,14 @@ def _described(choice: Choice) -> str:
     return f"{key} ({more}): {choice.description}" if colon and known == key else f"{key}: {choice.description}"
 
 
-def _choice_parser(option: Option) -> Callable[[str], str]:
-    keys = {choice.key.lower(): choice.key for choice in option.choices}
-
-    def parse(text: str) -> str:
-        key = keys.get(text.lower().replace("-", "_"))
-        if key is None:
-            raise argparse.ArgumentTypeError(f"'{text}' is not one of {', '.join(keys)}")
-        return key
-
-    return parse
-
-
-def _number_parser(option: Option) -> Callable[[str], int | float]:
-    kind: type[int] | type[float] = int if isinstance(option.default, int) else float
-
-    def parse(text: str) -> int | float:
+def _parser(option: Option) -> Callable[[str], Value]:
+    def parse(text: str) -> Value:
         try:
-            number = kind(text)
-        except ValueError:
-            noun = "a whole number" if kind is int else "a number"
-            raise argparse.ArgumentTypeError(f"'{text}' is not {noun}") from None
-        if not math.isfinite(number):
-            raise argparse.ArgumentTypeError(f"'{text}' is not a finite number")
-        if option.minimum is not None and number < option.minimum:
-            raise argparse.ArgumentTypeError(f"{text} is below the least, {option.minimum:g}")
-        if option.maximum is not None and number > option.maximum:
-            raise argparse.ArgumentTypeError(f"{text} is above the most, {option.maximum:g}")
-        return number
+            return option.parsed(text)
+        except MeshferryError as problem:
+            raise argparse.ArgumentTypeError(str(problem.message)) from None
 
     return parse
-
-
-def _absolute_path(text: str) -> str:
-    """Return a path that does not depend on the folder of a .blend file."""
-    return str(Path(text).expanduser().absolute()) if text else ""
 
 
 def number(kind: type[int] | type[float], least: int) -> Callable[[str], int | float]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 import os
 import threading
 import time
@@ -205,6 +206,10 @@ class Projects:
             project, checked = make(), time.monotonic()
         self._open[root] = (project, checked)
         return cast(ProjectT, project)
+
+    def expire(self) -> None:
+        """Let the next use of each open project look for changes, since files were written into one."""
+        self._open = {root: (project, -math.inf) for root, (project, _checked) in self._open.items()}
 
     def source(self, path: Path, make: Callable[[], SourceT]) -> SourceT:
         """Return the source file at a path, which ``make`` returns if it is not known or has changed.

@@ -76,12 +76,11 @@ def _offered_by_packages() -> Iterator[tuple[str, Offer]]:
     from importlib.metadata import entry_points  # loading it takes as long as most commands
 
     for point in entry_points(group=GROUP):
-        yield point.value, partial(_of_entry_point, point)
+        yield point.value, partial(_family, point)
 
 
-def _of_entry_point(point: EntryPoint, package: ModuleType) -> Family:
-    offer: Offer = point.load()
-    return offer(package)
+def _family(point: EntryPoint, package: ModuleType) -> Family:
+    return point.load()(package)  # type: ignore[no-any-return]
 
 
 def _has_entry_points(folder: str) -> bool:
@@ -105,12 +104,23 @@ def large_extensions() -> tuple[str, ...]:
     return tuple(extension for known in FORMATS if known.reads_paths for extension in known.extensions)
 
 
+def find(name: str) -> Format | None:
+    """Return the format of that name, or None."""
+    return next((known for known in FORMATS if known.name == name), None)
+
+
 def by_name(name: str) -> Format:
-    """Return the format of that name."""
-    for candidate in FORMATS:
-        if candidate.name == name:
-            return candidate
-    raise UnsupportedFormatError("There is no format '{}'; known are {}", name, ", ".join(f.name for f in FORMATS))
+    """Return the format of that name.
+
+    Raises
+    ------
+    UnsupportedFormatError
+        There is no such format.
+    """
+    found = find(name)
+    if found is None:
+        raise UnsupportedFormatError("There is no format '{}'; known are {}", name, ", ".join(f.name for f in FORMATS))
+    return found
 
 
 def labels_of(name: str) -> tuple[str, ...]:

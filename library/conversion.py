@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,46 +17,49 @@ from ..cli.conversions.settings import ConversionContext, FileNames, Settings, o
 from ..cli.option_arguments import flags_of
 from ..io_formats.core.errors import MeshferryError
 from ..io_formats.core.messages import Message, distinct
-from .files import option_of
+from .files import Written, values_of
 
 
-def run(
-    sources: Sequence[str], target: str, strict: bool, options: Mapping[str, Any]
-) -> tuple[tuple[Path, ...], tuple[Message, ...]]:
-    """Convert files to one; return the files written, the chosen one last, and the messages."""
-    settings = Settings(options=_flags(options), strict=strict)
-    plan = plan_conversions([*sources, target], None, None, settings)
+def convert(
+    source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    path: str | os.PathLike[str],
+    *,
+    strict: bool = False,
+    **options: Any,
+) -> Written:
+    """Convert a file like the command line: also to and from .blend, .glb, .fbx and others where ``bpy`` is installed.
+
+    Parameters
+    ----------
+    source:
+        A path, or several: a mesh and animations for its bones, or files that become collections of one .blend file.
+    strict, options:
+        As for :func:`read` and :func:`write`; those of both and of Blender's import and export.
+
+    Raises
+    ------
+    MeshferryError
+        A file cannot be converted. Formats of Blender cannot be converted in its window.
+    """
+    sources = [source] if isinstance(source, str | os.PathLike) else source
+    flags = {flag.replace("-", "_"): (flag, option) for _, option, flag in flags_of(option_tables())}
+    settings = Settings(options=values_of(flags, options, "conversions"), strict=strict)
+    plan = plan_conversions([os.fspath(each) for each in (*sources, path)], None, None, settings)
     for problem in plan.problems:
         raise problem
-    require_known_options(settings, plan.jobs[0].format)
-    _keep_open_file(plan.jobs[0].format.needs_blender or any(map(blender_formats.by_path, plan.jobs[0].sources)))
+    job, bpy = plan.jobs[0], sys.modules.get("bpy")
+    require_known_options(settings, job.format)
+    in_blender = job.format.needs_blender or any(map(blender_formats.by_path, job.sources))
+    if in_blender and bpy is not None and hasattr(bpy, "app") and not bpy.app.background:
+        raise MeshferryError("This conversion would replace the file that is open in Blender; run it in the background")
     messages: list[Message] = []
     files: list[Path] = []
     with BlendSession() as session:
-        context = ConversionContext(settings, session, FileNames(plan.taken))
-        for outcome in Conversion(context, several=False).run(plan.jobs[0]):
+        for outcome in Conversion(ConversionContext(settings, session, FileNames(plan.taken)), several=False).run(job):
             if isinstance(outcome.problem, MeshferryError):
                 raise outcome.problem.in_file(os.fspath(outcome.source))
             if outcome.problem is not None:
                 raise outcome.problem
             messages += outcome.warnings
             files += outcome.files or [outcome.target]
-    return tuple(dict.fromkeys(files)), tuple(distinct(messages))
-
-
-def _flags(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of options by flag; where tables share a keyword, the others have the prefix of theirs."""
-    flags = {flag.replace("-", "_"): (flag, option) for _, option, flag in flags_of(option_tables())}
-    found = {}
-    for keyword, value in options.items():
-        option = option_of(keyword, {name: option for name, (_, option) in flags.items()}, "conversions")
-        name = keyword if keyword in flags else next(name for name, (_, one) in flags.items() if one is option)
-        found[flags[name][0]] = option.parsed(value)
-    return found
-
-
-def _keep_open_file(needs_blender: bool) -> None:
-    """Raise an error if a conversion would replace the file that a user has open in Blender."""
-    bpy = sys.modules.get("bpy")
-    if needs_blender and bpy is not None and hasattr(bpy, "app") and not bpy.app.background:
-        raise MeshferryError("This conversion would replace the file that is open in Blender; run it in the background")
+    return Written(tuple(dict.fromkeys(files)), tuple(distinct(messages)))

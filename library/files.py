@@ -1,4 +1,4 @@
-"""Reading, writing, converting and checking of files."""
+"""Reading, writing and checking of files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..io_formats import api, registry
 from ..io_formats.core.errors import FormatError, MeshferryError
 from ..io_formats.core.format import Format
 from ..io_formats.core.messages import Message, Text, listed
-from ..io_formats.core.options import Option
+from ..io_formats.core.options import Option, Value
 from ..io_formats.partner_files import file_sets
 from .scene import Scene
 
@@ -54,9 +54,10 @@ def read(source: Source, *, name: str = "", strict: bool = False, **options: Any
     MeshferryError
         The file cannot be read, an option is wrong, or, if ``strict``, data was lost.
     """
-    given = _values(_reading(registry.FORMATS), options, "any format")
+    given = _values((option for known in registry.FORMATS for option in known.import_options.table()), options)
     loaded = _loaded(source, name, given)
-    _values(_reading([loaded.format]), options, loaded.format.label)
+    _values(loaded.format.import_options.table(), options, loaded.format.label)
+    loaded.data = b""  # memory that the scene can use
     projects = _projects() if loaded.format.capabilities.placement else None
     scene = api.scene_of(loaded, given, projects=projects)
     if any(material.texture is not None for material in scene.materials):
@@ -94,41 +95,12 @@ def write(
         wrong, or, if ``strict``, data was lost.
     """
     target = registry.by_name(format) if format else _by_extension(path, scene.format)
-    table = target.export_options.table()
-    chosen = target.export_options.of(_values(table, options, target.label))
+    chosen = target.export_options.of(_values(target.export_options.table(), options, target.label))
     try:
         files, messages = api.write_files(scene._copy(), Path(path), target, chosen, strict=strict)
         return Written(files, tuple(messages))
     except MeshferryError as problem:
         raise problem.in_file(str(path)) from None
-
-
-def convert(
-    source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-    path: str | os.PathLike[str],
-    *,
-    strict: bool = False,
-    **options: Any,
-) -> Written:
-    """Convert a file like the command line: also to and from .blend, .glb, .fbx and others where ``bpy`` is installed.
-
-    Parameters
-    ----------
-    source:
-        A path, or several: a mesh and animations for its bones, or files that become collections of one .blend file.
-    strict, options:
-        As for :func:`read` and :func:`write`; those of both and of Blender's import and export.
-
-    Raises
-    ------
-    MeshferryError
-        A file cannot be converted. Formats of Blender cannot be converted in its window.
-    """
-    from .conversion import run
-
-    sources = [source] if isinstance(source, str | os.PathLike) else source
-    files, messages = run([os.fspath(one) for one in sources], os.fspath(path), strict, options)
-    return Written(files, messages)
 
 
 def check(source: Source, *, name: str = "", **options: Any) -> list[Message]:
@@ -137,7 +109,7 @@ def check(source: Source, *, name: str = "", **options: Any) -> list[Message]:
     Errors have ``message.kind.value == "error"``: the program rejects the file. For warnings, it shows something
     unexpected.
     """
-    given = _values([option for known in registry.FORMATS for option in known.options()], options, "any format")
+    given = _values((option for known in registry.FORMATS for option in known.options()), options)
     loaded = _loaded(source, name, given)
     projects, reading = _projects(), loaded.format.import_options.among(given)
     missing = loaded.format.missing(loaded.document, loaded.path, projects, reading)
@@ -180,8 +152,7 @@ def _loaded(source: Source, name: str, options: Mapping[str, Any]) -> api.Loaded
         data = source.read()
         if not isinstance(data, bytes):
             raise MeshferryError("The file object does not give bytes; open it in binary mode")
-        own = getattr(source, "name", "")
-        return api.load(name or (own if isinstance(own, str) and own else "file object"), data=data)
+        return api.load(name or str(getattr(source, "name", "file object")), data=data)
     sets = file_sets([Path(os.fspath(path)) for path in source if not isinstance(path, int)], options)
     if len(sets) != 1:
         names = listed([one.path.name for one in sets])
@@ -200,33 +171,33 @@ def _by_extension(path: str | os.PathLike[str], source: str) -> Format:
     return registry.of_same_family(found, extension, source)
 
 
-def _reading(formats: Iterable[Format]) -> list[Option]:
-    return [option for known in formats if known.is_read for option in known.import_options.table()]
-
-
-def _values(options: Iterable[Option], given: Mapping[str, Any], subject: str) -> dict[str, Any]:
+def _values(options: Iterable[Option], given: Mapping[str, Any], subject: str = "any format") -> dict[str, Value]:
     """Return values by the names of options, given by keyword."""
-    by_keyword = {option.keyword: option for option in options}
-    found = {}
-    for keyword, value in given.items():
-        option = option_of(keyword, by_keyword, subject)
-        found[option.name] = option.parsed(value)
-    return found
+    return values_of({option.keyword: (option.name, option) for option in options}, given, subject)
 
 
-def option_of(keyword: str, options: Mapping[str, Option], subject: str) -> Option:
-    """Return an option by its keyword, or by the end of it (``version``) if no other keyword has this end.
+def values_of(options: Mapping[str, tuple[str, Option]], given: Mapping[str, Any], subject: str) -> dict[str, Value]:
+    """Return values that are given by keyword, or by the end of it (``version``) if no other keyword has this end.
+
+    Parameters
+    ----------
+    options:
+        By keyword: the name of the value in the result, and the option.
 
     Raises
     ------
     MeshferryError
         There is no such option; the text names the near ones.
     """
-    ends = [option for own, option in options.items() if own.endswith(f"_{keyword}")]
-    if keyword in options or len(ends) == 1:
-        return options.get(keyword) or ends[0]
-    from difflib import get_close_matches
+    found = {}
+    for keyword, value in given.items():
+        ends = [own for own in options if own == keyword] or [own for own in options if own.endswith(f"_{keyword}")]
+        if len(ends) != 1:
+            from difflib import get_close_matches
 
-    near = get_close_matches(keyword, options, 3) or [option.keyword for option in ends] or sorted(options)
-    known = Text("known are {}", ", ".join(near)) if near else Text("it has none")
-    raise MeshferryError("There is no option '{}' of {}; {}", keyword, subject, known)
+            near = ", ".join(get_close_matches(keyword, options, 3) or ends or sorted(options))
+            known = Text("known are {}", near) if near else Text("it has none")
+            raise MeshferryError("There is no option '{}' of {}; {}", keyword, subject, known)
+        name, option = options[ends[0]]
+        found[name] = option.parsed(value)
+    return found

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -24,25 +25,6 @@ class Weights(NamedTuple):
 
     joints: Ints
     weights: Floats
-
-
-@dataclass(frozen=True)
-class Vertices:
-    """A mesh with one normal, UV and colour for each of v vertices, as graphics cards and most libraries need it."""
-
-    points: Floats
-    """(v, 3)."""
-    triangles: Ints
-    """(m, 3) indices of vertices, in the order of ``Mesh.triangles``."""
-    normals: Floats | None
-    """(v, 3)."""
-    uvs: list[Floats]
-    """(v, 2) for each layer."""
-    colors: list[npt.NDArray[Any]]
-    """(v, 4) for each layer, like ``Mesh.colors``."""
-    weights: Weights | None
-    point: Ints
-    """(v,) index of each vertex's point in ``Mesh.points``."""
 
 
 class Mesh:
@@ -147,13 +129,12 @@ class Mesh:
     @materials.setter
     def materials(self, materials: Sequence[str]) -> None:
         own = self._core
+        index = given_array("material_index", own.material_index, np.int32, (-1,), below=max(len(materials), 1))
         changes = zip(own.surfaces, own.materials, materials, strict=False)
         # Some formats store names of surfaces, which materials of new scenes get.
         surfaces = [replace(one, name=new) if one.name == old else one for one, old, new in changes]
         own.surfaces = surfaces if len(materials) == len(own.materials) else []
-        own.materials = [*materials]
-        if self._core.triangle_count and int(self._core.material_index.max()) >= max(len(materials), 1):
-            raise MeshferryError("There are {} materials, and triangles have others", len(materials))
+        own.materials, own.material_index = [*materials], index
 
     @property
     def material_index(self) -> Ints:
@@ -169,34 +150,21 @@ class Mesh:
     @property
     def weights(self) -> Weights | None:
         """Joints of the node's skeleton and their weights, by point; None for a mesh that no skeleton deforms."""
-        own = self._core
-        if own.joint_indices is None or own.joint_weights is None:
-            return None
-        return Weights(read_only(own.joint_indices), read_only(own.joint_weights))
+        joints, weights = self._core.joint_indices, self._core.joint_weights
+        return None if joints is None or weights is None else Weights(read_only(joints), read_only(weights))
 
     @weights.setter
     def weights(self, weights: tuple[npt.ArrayLike, npt.ArrayLike] | None) -> None:
-        joints, values = (None, None) if weights is None else weights
-        count = len(self._core.points)
-        found = None if joints is None else given_array("joints", joints, np.int32, (count, -1), below=2**31)
-        self._core.joint_indices = found
-        self._core.joint_weights = None if found is None else given_array("weights", values, np.float32, found.shape)
+        own, count = self._core, len(self._core.points)
+        own.joint_indices = own.joint_weights = None
+        if weights is not None:
+            own.joint_indices = given_array("joints", weights[0], np.int32, (count, -1), below=2**31)
+            own.joint_weights = given_array("weights", weights[1], np.float32, own.joint_indices.shape)
 
     @property
     def shape_keys(self) -> Mapping[str, Floats]:
         """(n, 3) float32 points of each shape by its name."""
         return {key.name: read_only(key.points) for key in self._core.shape_keys}
-
-    def vertices(self) -> Vertices:
-        """Return the mesh with points split where normals, UVs or colours differ."""
-        from ..io_formats.geometry.vertices import split_mesh
-
-        mesh, found = split_mesh(replace(self._core, tangent=None, custom=[]), core.NORMAL_TOLERANCE)
-        whole = Mesh._of(mesh)
-        point = self._core.corner_point[found.vertex_corner]
-        normals = None if mesh.normal is None else mesh.normal.values
-        uvs, colors = ([layer.values for layer in layers] for layers in (mesh.uvs, mesh.colors))
-        return Vertices(mesh.points, whole.triangles, normals, uvs, colors, whole.weights, point)
 
     def to_trimesh(self) -> tuple[Any, list[Message]]:
         """Return a ``trimesh.Trimesh`` with points, triangles, normals and first UV layer or colours, and the losses.
@@ -215,20 +183,19 @@ class Mesh:
         return read_only(values).reshape(-1, 3, values.shape[1])
 
     def _layers(
-        self, old: list[core.Layer], name: str, values: Sequence[npt.ArrayLike], width: int
+        self, old: list[core.Layer], name: str, values: Iterable[npt.ArrayLike], width: int
     ) -> list[core.Layer]:
-        names = [layer.name for layer in old]
-        names += [name if not number else f"{name}.{number:03}" for number in range(len(names), len(values))]
+        names = chain((layer.name for layer in old), [name], (f"{name}.{number:03}" for number in count(1)))
         return [self._layer(own, one, width) for own, one in zip(names, values, strict=False)]
 
     def _layer(self, name: str, values: npt.ArrayLike, width: int) -> core.Layer:
         """Return a layer of values of points (n, k) or corners (m, 3, k)."""
         found = np.asarray(values)
         kind: Any = np.uint8 if found.dtype == np.uint8 and width == 4 else np.float32
-        if found.ndim == 2:
-            return core.Layer(name, given_array(name or "normals", found, kind, (len(self._core.points), width)))
-        shape = (self._core.triangle_count, 3, width)
-        return core.Layer(name, given_array(name or "normals", found, kind, shape).reshape(-1, width), per_corner=True)
+        per_corner = found.ndim != 2
+        shape = (self._core.triangle_count, 3, width) if per_corner else (len(self._core.points), width)
+        found = given_array(name or "normals", found, kind, shape).reshape(-1, width)
+        return core.Layer(name, found, per_corner=per_corner)
 
 
 def read_only(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -252,12 +219,12 @@ def given_array(
         found = np.asarray(values)
     except ValueError:
         found = np.empty(0, object)
-    is_number = found.dtype.kind in ("iu" if np.dtype(dtype).kind == "i" and found.size else "iufb")
-    wanted = ", ".join("n" if length < 0 else str(length) for length in shape)
-    if not is_number or len(found.shape) != len(shape):
-        raise MeshferryError("{} is not an array ({}) of {}", name, wanted, np.dtype(dtype).name)
-    if any(length not in (-1, has) for has, length in zip(found.shape, shape, strict=True)):
-        raise MeshferryError("{} has the shape {}, not ({})", name, found.shape, wanted)
+    is_number = found.dtype.kind in ("iu" if dtype == np.int32 and found.size else "iufb")
+    fits = len(found.shape) == len(shape) and all(n in (-1, has) for has, n in zip(found.shape, shape, strict=True))
+    if not is_number or not fits:
+        wanted = ", ".join("n" if length < 0 else str(length) for length in shape)
+        template = "{} has the shape {} and the type {}, not ({}) and {}"
+        raise MeshferryError(template, name, found.shape, found.dtype, wanted, np.dtype(dtype).name)
     if below is not None and found.size and not 0 <= int(found.min()) <= int(found.max()) < below:
         raise MeshferryError("{} has values that are not from 0 to {}", name, below - 1)
     return np.array(found, dtype, order="C")

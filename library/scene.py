@@ -5,9 +5,10 @@ Right-handed, metres, Z up, triangles counter-clockwise, v of UVs up. Matrices a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,12 +16,11 @@ import numpy.typing as npt
 from ..io_formats.core import scene as core
 from ..io_formats.core.errors import MeshferryError
 from ..io_formats.geometry import hierarchy
-from ..io_formats.geometry.transforms import decompose_matrix, matrix_of_transform
+from ..io_formats.geometry.transforms import decompose_matrix
 from .mesh import Mesh, given_array, read_only
 
 if TYPE_CHECKING:
     from ..io_formats.core.messages import Message
-    from ..io_formats.core.placement import Content, ModelUse, PlacedModel, PlacedNode
 
 Matrix = npt.NDArray[np.float64]
 
@@ -49,7 +49,7 @@ class Skeleton:
     @property
     def rest(self) -> Matrix:
         """(J, 4, 4) world matrices of the joints at rest."""
-        return hierarchy.world_matrices(local_matrices(self._core.joints), self.parents.tolist())
+        return hierarchy.placed_matrices(self._core.joints)
 
 
 class Clip:
@@ -62,10 +62,6 @@ class Clip:
     def name(self) -> str:
         """Name of the animation."""
         return self._core.name
-
-    @name.setter
-    def name(self, name: str) -> None:
-        self._core.name = name
 
     @property
     def fps(self) -> float:
@@ -88,8 +84,9 @@ class Clip:
 class Node:
     """An object of a scene, with a place and, unless it only groups others, a mesh."""
 
-    def __init__(self, scene: Scene, node: core.Node, placed: PlacedNode | None = None) -> None:
-        self._scene, self._core, self._placed = scene, node, placed
+    def __init__(self, scene: Scene, node: core.Node, read: Callable[[], core.Mesh | None] | None = None) -> None:
+        self._scene, self._core = scene, node
+        self._read = read or (lambda: self._core.mesh)
 
     @property
     def name(self) -> str:
@@ -108,9 +105,10 @@ class Node:
     @property
     def matrix(self) -> Matrix:
         """Matrix relative to the parent. One with shear cannot be assigned."""
-        if self._placed is not None:
-            return read_only(self._placed.matrix)
-        return matrix_of_transform(self._core.translation, self._core.rotation, self._core.scale)
+        if self._core.file_matrix is not None:
+            return read_only(np.asarray(self._core.file_matrix))
+        matrix: Matrix = hierarchy.local_matrices([self._core])[0]
+        return matrix
 
     @matrix.setter
     def matrix(self, matrix: npt.ArrayLike) -> None:
@@ -128,13 +126,14 @@ class Node:
     @property
     def mesh(self) -> Mesh | None:
         """The mesh, which several nodes may share; each has the same object then."""
-        if self._placed is not None:
-            return self._scene._placed_mesh(self._placed.content)
-        return None if self._core.mesh is None else self._scene._mesh_of(self._core.mesh)
+        mesh = self._read()
+        return None if mesh is None else self._scene._meshes.setdefault(id(mesh), Mesh._of(mesh))
 
     @mesh.setter
     def mesh(self, mesh: Mesh | None) -> None:
-        self._changed().mesh = self._scene._known(mesh)
+        self._changed().mesh = None if mesh is None else mesh._core
+        if mesh is not None:
+            self._scene._meshes[id(mesh._core)] = mesh
 
     @property
     def skeleton(self) -> Skeleton | None:
@@ -153,7 +152,7 @@ class Node:
 
     def _changed(self) -> core.Node:
         """Return the codecs' node, to change it."""
-        self._scene._require_editable()
+        self._scene._changed()
         return self._core
 
     def __repr__(self) -> str:
@@ -172,8 +171,6 @@ class Scene:
     def __init__(self, name: str = "scene", *, _core: core.Scene | None = None) -> None:
         self._core = core.Scene(name) if _core is None else _core
         self._meshes: dict[int, Mesh] = {}
-        self._models: Sequence[PlacedModel] = ()
-        self._uses: dict[ModelUse, Mesh | None] = {}
         self.nodes: list[Node] = [Node(self, node) for node in self._core.nodes]
         """All nodes, in the order of the file."""
         self.skeletons: list[Skeleton] = [Skeleton(skeleton) for skeleton in self._core.skeletons]
@@ -181,8 +178,7 @@ class Scene:
         if self._core.placement is not None:
             from .placed import placed_nodes  # few formats place models
 
-            placed, self._models = placed_nodes(self._core.placement, self._core.report)
-            self.nodes = [Node(self, core.Node(one.name, one.parent), one) for one in placed]
+            self.nodes = [Node(self, *placed) for placed in placed_nodes(self._core.placement, self._core.report)]
 
     @property
     def name(self) -> str:
@@ -205,12 +201,8 @@ class Scene:
 
     @property
     def clips(self) -> list[Clip]:
-        """The animations; assign a list to leave some out."""
+        """The animations."""
         return [Clip(clip) for clip in self._core.clips]
-
-    @clips.setter
-    def clips(self, clips: Sequence[Clip]) -> None:
-        self._core.clips = [clip._core for clip in clips]
 
     @property
     def materials(self) -> list[core.Material]:
@@ -237,47 +229,40 @@ class Scene:
         skeleton: Skeleton | None = None,
     ) -> Node:
         """Add a node at a matrix relative to its parent, and return it; the skeleton is added, too."""
-        self._require_editable()
-        made = core.Node(name, self.nodes.index(parent) if parent is not None else -1)
-        made.mesh = self._known(mesh)
+        node = Node(self, core.Node(name, self.nodes.index(parent) if parent is not None else -1))
+        node.mesh = mesh
+        if matrix is not None:
+            node.matrix = matrix  # type: ignore[assignment] # the setter takes what converts
         if skeleton is not None:
             if skeleton not in self.skeletons:
                 self._core.skeletons.append(skeleton._core)
                 self.skeletons.append(skeleton)
-            made.skeleton = self.skeletons.index(skeleton)
-        self._core.nodes.append(made)
-        self.nodes.append(Node(self, made))
-        if matrix is not None:
-            self.nodes[-1].matrix = given_array("matrix", matrix, np.float64, (4, 4))
-        return self.nodes[-1]
+            node._core.skeleton = self.skeletons.index(skeleton)
+        self._core.nodes.append(node._core)
+        self.nodes.append(node)
+        return node
 
     def merge(self, other: Scene) -> None:
         """Add copies of the nodes, skeletons, clips and materials of another scene; arrays are shared."""
-        self._require_editable()
-        other._require_editable()
-        nodes, skeletons = len(self.nodes), len(self.skeletons)
-        added = other._copy()
-        for node in added.nodes:
-            node.parent += nodes if node.parent >= 0 else 0
-            node.lod_of = None if node.lod_of is None else node.lod_of + nodes
-            node.shape_of = None if node.shape_of is None else node.shape_of + nodes
-            node.skeleton = None if node.skeleton is None else node.skeleton + skeletons
+        own, added = self._changed(), other._copy()
+        steps = {"parent": len(self.nodes), "lod_of": len(self.nodes), "shape_of": len(self.nodes)}
+        steps |= {"target": len(self.nodes), "skeleton": len(self.skeletons)}
+
+        def moved(part: Any) -> Any:
+            """Return a node or a track with indices of the merged scene; tracks of joints keep their joint."""
+            fixed = "target" if getattr(part, "skeleton", None) is not None else ""
+            found = {name: getattr(part, name, None) for name in steps if name != fixed}
+            return replace(part, **{name: n + steps[name] for name, n in found.items() if n is not None and n >= 0})
+
+        own.nodes += map(moved, added.nodes)
         for clip in added.clips:
-            clip.transforms = [
-                replace(track, target=track.target + nodes)
-                if track.skeleton is None
-                else replace(track, skeleton=track.skeleton + skeletons)
-                for track in clip.transforms
-            ]
-            clip.keys = [replace(track, skeleton=track.skeleton + skeletons) for track in clip.keys]
-            clip.vertices = [replace(track, target=track.target + nodes) for track in clip.vertices]
-        own, known = self._core, {material.name for material in self._core.materials}
-        own.nodes += added.nodes
-        own.skeletons += added.skeletons
-        own.clips += added.clips
+            transforms, keys, vertices = ([*map(moved, t)] for t in (clip.transforms, clip.keys, clip.vertices))
+            own.clips.append(replace(clip, transforms=transforms, keys=keys, vertices=vertices))
+        known = {material.name for material in own.materials}
         own.materials += [material for material in added.materials if material.name not in known]
+        own.skeletons += added.skeletons
         own.warnings += added.warnings
-        self.nodes += [Node(self, node) for node in added.nodes]
+        self.nodes += [Node(self, node) for node in own.nodes[len(self.nodes) :]]
         self.skeletons += [Skeleton(skeleton) for skeleton in added.skeletons]
 
     def add_clips(self, other: Scene) -> list[Message]:
@@ -288,28 +273,32 @@ class Scene:
 
     def scale(self, factor: float) -> None:
         """Multiply all lengths: points, places of nodes and joints, bindings, and movement."""
-        self._require_editable()
         if not 0 < factor < np.inf:
             raise MeshferryError("A scene cannot be scaled by {:g}", factor)
-        from .scaling import scale  # few programs need it
-
-        scale(self._core, factor)
+        done: dict[int, Any] = {}
+        old = self._changed()  # ``done`` has results by the identity of its parts
+        self._core = _scaled(old, factor, done)
+        views: list[Any] = [*self.nodes, *self.skeletons, *self._meshes.values()]
+        for view in views:
+            view._core = done.get(id(view._core), view._core)
+        self._meshes = {id(view._core): view for view in self._meshes.values()}
 
     def joint_matrices(self, skeleton: Skeleton, clip: Clip, time: float) -> Matrix:
         """Return the (J, 4, 4) world matrices of a skeleton's joints at a time of a clip in seconds."""
-        from .posing import joint_matrices
+        from .posing import at_time, world_matrices
 
-        return joint_matrices(self._core, self.skeletons.index(skeleton), clip._core, time)
+        frame = at_time(self._core, clip._core, time)
+        return world_matrices(self._core, frame)[1 + self.skeletons.index(skeleton)]
 
     def posed(self, clip: Clip, time: float) -> Mapping[Node, npt.NDArray[np.float32]]:
         """Return the points (n, 3) of each node's mesh at a time of a clip in seconds, in the scene's space.
 
         Times outside of the clip give its first or last frame.
         """
-        from .posing import posed_points
+        from .posing import at_time, posed_points
 
-        self._require_editable()
-        return dict(zip(self.nodes, posed_points(self._core, clip._core, time), strict=True))
+        scene = self._changed()
+        return dict(zip(self.nodes, posed_points(scene, at_time(scene, clip._core, time)), strict=True))
 
     def to_gltf(self) -> tuple[bytes, list[Message]]:
         """Return a GLB file with meshes, skins, clips and shape keys, and messages about what it lacks.
@@ -318,7 +307,7 @@ class Scene:
         """
         from .gltf import encode_scene
 
-        self._require_editable()
+        self._changed()
         return encode_scene(self._copy())
 
     def _copy(self) -> core.Scene:
@@ -329,43 +318,37 @@ class Scene:
         clips = [replace(clip) for clip in own.clips]
         return replace(own, nodes=nodes, skeletons=[*own.skeletons], clips=clips, warnings=[*own.warnings])
 
-    def _known(self, mesh: Mesh | None) -> core.Mesh | None:
-        """Return the codecs' mesh of a mesh that a node gets."""
-        if mesh is None:
-            return None
-        self._meshes[id(mesh._core)] = mesh
-        return mesh._core
-
-    def _mesh_of(self, mesh: core.Mesh) -> Mesh:
-        if id(mesh) not in self._meshes:
-            self._meshes[id(mesh)] = Mesh._of(mesh)
-        return self._meshes[id(mesh)]
-
-    def _placed_mesh(self, use: Content | None) -> Mesh | None:
-        """Return the mesh of a node of a placement, which is read on first use."""
-        from ..io_formats.core.placement import ModelUse
-
-        if not isinstance(use, ModelUse):
-            return None
-        if use not in self._uses:
-            from .placed import mesh_of
-
-            found = mesh_of(self._models[use.model], use, self._core.report)
-            self._uses[use] = None if found is None else Mesh._of(found)
-        return self._uses[use]
-
-    def _require_editable(self) -> None:
+    def _changed(self) -> core.Scene:
+        """Return the codecs' scene, to change it."""
         if self._core.placement is not None:
             raise MeshferryError("'{}' places models of other files: it cannot be changed", self.name)
+        return self._core
 
 
-def local_matrices(joints: Sequence[core.Joint]) -> Matrix:
-    """Return the local bind matrices of joints, (J, 4, 4)."""
-    places = [matrix_of_transform(joint.translation, joint.rotation, joint.scale) for joint in joints]
-    return np.array(places).reshape(-1, 4, 4)
+_PARTS = {"nodes", "mesh", "shape_keys", "skin", "skeletons", "joints", "clips", "transforms", "vertices", "keys"}
+_LENGTHS = {"points", "translation", "values", "tail", "joint_positions", "pelvis_offset"}
+_MATRICES = {"inverse_bind", "alt_inverse_bind", "bind_shape", "worlds"}
+_OF_FILE = {"file_matrix": None, "original": b""}
+"""Values of the unscaled file."""
 
 
-def transformed(points: npt.NDArray[np.floating], matrix: Matrix) -> Matrix:
-    """Return points (n, 3) after a transform."""
-    moved: Matrix = points @ matrix[:3, :3].T + matrix[:3, 3]
-    return moved
+def _scaled(part: Any, factor: float, done: dict[int, Any]) -> Any:
+    """Return a part of a scene, such as a node or a track, with other lengths; ``done`` has the result of each."""
+    if isinstance(part, list):
+        return [_scaled(each, factor, done) for each in part]
+    if part is None or id(part) in done:
+        return done.get(id(part))
+    made = done[id(part)] = copy(part)
+    for name, value in vars(part).items():
+        if name in _PARTS or (isinstance(value, core.Keys) and name in _LENGTHS):
+            setattr(made, name, _scaled(value, factor, done))
+        elif name in _OF_FILE:
+            setattr(made, name, _OF_FILE[name])
+        elif value is not None and name in _LENGTHS:
+            is_tuple = isinstance(value, tuple)
+            setattr(made, name, tuple(length * factor for length in value) if is_tuple else value * factor)
+        elif value is not None and name in _MATRICES:
+            moved = np.array(value)
+            moved[..., :3, 3] *= factor
+            setattr(made, name, moved)
+    return made

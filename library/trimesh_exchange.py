@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,36 +13,32 @@ from ..io_formats.core.capabilities import Capabilities, losses
 from ..io_formats.core.errors import MissingLibraryError
 from ..io_formats.core.messages import Message
 from ..io_formats.encodings.quantization import color_bytes
+from ..io_formats.geometry.vertices import split_mesh
 from .mesh import Mesh
 
 
 def to_trimesh(mesh: Mesh) -> tuple[Any, list[Message]]:
     """Return a ``trimesh.Trimesh`` and the losses; see :meth:`Mesh.to_trimesh`."""
-    trimesh = _trimesh()
-    found = mesh.vertices()
+    try:
+        trimesh = importlib.import_module("trimesh")
+    except ImportError:
+        raise MissingLibraryError("This needs the library 'trimesh': pip install trimesh") from None
+    found, _ = split_mesh(replace(mesh._core, tangent=None, custom=[]), core.NORMAL_TOLERANCE)
     visual = None
     if found.uvs:
-        visual = trimesh.visual.TextureVisuals(uv=found.uvs[0])
+        visual = trimesh.visual.TextureVisuals(uv=found.uvs[0].values)
     elif found.colors:
-        visual = trimesh.visual.ColorVisuals(vertex_colors=color_bytes(found.colors[0]))
-    made = trimesh.Trimesh(
-        found.points, found.triangles, vertex_normals=found.normals, visual=visual, process=False, validate=False
-    )
+        visual = trimesh.visual.ColorVisuals(vertex_colors=color_bytes(found.colors[0].values))
+    normals = None if found.normal is None else found.normal.values
+    triangles = found.corner_point.reshape(-1, 3)
+    made = trimesh.Trimesh(found.points, triangles, vertex_normals=normals, visual=visual, process=False)
     can = Capabilities(uv_layers=1, color_layers=0 if found.uvs else 1, normals=True)
     return made, losses(core.Scene("", [core.Node(mesh.name or "mesh", mesh=mesh._core)]), can)
 
 
 def from_trimesh(mesh: Any, *, materials: str = "") -> Mesh:
     """Return a mesh with the points, triangles, normals, and UVs or vertex colours of a ``trimesh.Trimesh``."""
-    _trimesh()
     visual = mesh.visual
     uvs = [visual.uv] if visual.kind == "texture" and visual.uv is not None else []
     colors = [np.asarray(visual.vertex_colors)] if visual.kind == "vertex" else []
     return Mesh(mesh.vertices, mesh.faces, normals=mesh.vertex_normals, uvs=uvs, colors=colors, materials=materials)
-
-
-def _trimesh() -> Any:
-    try:
-        return importlib.import_module("trimesh")
-    except ImportError:
-        raise MissingLibraryError("This needs the library 'trimesh': pip install trimesh") from None

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 from meshferry.io_formats.core.messages import Message, Text
 from meshferry.io_formats.core.format import OutputFile
-from meshferry.io_formats.core.placement import NodeEdit
+from meshferry.io_formats.core.placement import KnownFiles, NewNodes, NodeEdit
 from meshferry.io_formats.core.placement import Patched
 from meshferry.io_formats.projects import Projects
 from meshferry.io_formats.core.recognition import Match, NearMiss
@@ -28,7 +28,7 @@ from meshferry.io_formats.core.scene import Scene
 """
 PARAMETERS = (
     "data: bytes, path: Path, scene: Scene, projects: Projects, reading: {}, writing: {}, "
-    "place: Path | None, known: Projects | None, edits: Sequence[NodeEdit]"
+    "place: Path | None, known: Projects | None, edits: Sequence[NodeEdit], beside: KnownFiles"
 )
 READING = (
     ("format", "sniff", "match: Match | NearMiss = {}(data, 0)"),
@@ -53,6 +53,7 @@ PATCHED = (
     ("patching", "patch", "patched: Patched = {}(data, edits)"),
     ("patching", "refusal", "refusal: Text | None = {}(path, reading)"),
 )
+ADDING = (("additions", "new_nodes", "made: NewNodes = {}(document, scene, path, projects, beside, ())"),)
 OPTIONAL = (
     ("mapping", "from_scene_at", "document = {}(scene, writing, place, known)"),
     ("checks", "check", "messages: list[Message] = {}(document)"),
@@ -72,6 +73,7 @@ def calls_of(known: FileFormat) -> list[tuple[str, str, str]]:
         *(WRITING if known.is_written else ()),
         *(SETS if known.is_set else ()),
         *(PATCHED if known.is_patched else ()),
+        *(ADDING if known.adds_models else ()),
         *(call for call in OPTIONAL if hasattr(known.modules(call[0]), call[1])),
     ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Container, Iterable
+from collections.abc import Container
 
 import bpy
 
@@ -22,7 +22,7 @@ from .left_out import report_left_out
 from .model_exporter import ModelExport, SceneExport
 from .models.lod_model_exporter import LodModelExport
 from .node_plan import NodeMesh, NodeMeshes, PlannedNode, plan
-from .object_selection import Source, candidates_of, select
+from .object_selection import Source, candidates_of, select, with_ancestors
 from .placements.placement_export import PlacementExport
 from .reading.material_reading import names_in_files
 from .reading.mesh_reading import MeshReader
@@ -153,7 +153,7 @@ class NodeTreeExport(SceneExport):
         animated = bool(clips)
         pinned = [obj for obj in self.objects if obj.meshferry.rest_is_basis]
         resting = scene_state.changed(self.context, scene_state.resting(pinned))
-        with resting, scene_state.at_stored_rests(self.context, filter(_has_valid_rest, _with_ancestors(self.objects))):
+        with resting, scene_state.at_stored_rests(self.context, filter(_has_valid_rest, with_ancestors(self.objects))):
             depsgraph = self.context.evaluated_depsgraph_get()
             reader = MeshReader(depsgraph, self.options, self.capabilities, self.report)
             meshes = NodeMeshes(reader, depsgraph, self.options.tolerance)
@@ -221,15 +221,6 @@ def _rest(planned: PlannedNode, meshes: NodeMeshes) -> node_plan.Transform:
 def _has_valid_rest(obj: bpy.types.Object) -> bool:
     """Return whether an object has the rest transform of its file, which counts only below the parent there."""
     return obj.meshferry.has_rest and is_keyed(obj) and import_marks.has_given_space(obj)
-
-
-def _with_ancestors(objects: Iterable[bpy.types.Object]) -> Iterable[bpy.types.Object]:
-    found = dict.fromkeys(objects)
-    for obj in tuple(found):
-        while obj.parent is not None and obj.parent not in found:
-            obj = obj.parent  # noqa: PLW2901
-            found[obj] = None
-    return found
 
 
 def _unmarked(names: list[str]) -> Details:

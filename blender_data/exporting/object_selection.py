@@ -116,7 +116,7 @@ def select(
         Whether a file can hold empties; otherwise only those that show instances are chosen.
     places_models:
         Whether a file places models, so that armatures, cameras, lights and hidden nodes of imported files are chosen
-        too.
+        too, and the armatures of chosen meshes always.
 
     Raises
     ------
@@ -142,6 +142,10 @@ def select(
             left_out.setdefault(refusal, []).append(candidate)
     # No messages for the originals of instances, which are often in an excluded collection.
     shown = set(shown_by(chosen))
+    if places_models:
+        rigs = dict.fromkeys(rig for obj in chosen if (rig := armature_of(obj)) is not None)
+        chosen = list(dict.fromkeys([*chosen, *rigs]))
+        shown |= rigs.keys()
     named = {message: [obj.name for obj in objects if obj not in shown] for message, objects in left_out.items()}
     report_left_out(named, source, report, is_all=not chosen)
     if not chosen:
@@ -379,6 +383,16 @@ def parents_first(objects: Iterable[bpy.types.Object]) -> list[bpy.types.Object]
             if member in remaining:
                 ordered.setdefault(member)
     return list(ordered)
+
+
+def with_ancestors(objects: Iterable[bpy.types.Object]) -> Iterable[bpy.types.Object]:
+    """Return objects and all their parents."""
+    found = dict.fromkeys(objects)
+    for obj in tuple(found):
+        while obj.parent is not None and obj.parent not in found:
+            obj = obj.parent  # noqa: PLW2901
+            found[obj] = None
+    return found
 
 
 def triangle_count(context: bpy.types.Context, obj: bpy.types.Object, *, use_modifiers: bool) -> int:

@@ -9,6 +9,8 @@ previous action. A constant channel has one key.
 
 from __future__ import annotations
 
+import contextlib
+import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...io_formats.core.errors import MeshferryError
-from ...io_formats.core.messages import Named
+from ...io_formats.core.messages import Named, Report
 from ...io_formats.core.scene import Clip, Keys, KeyTrack, Skeleton, TransformTrack
 from ...io_formats.geometry import hierarchy
 from ...io_formats.geometry.transforms import rotation_product, similarity
@@ -315,6 +317,15 @@ def add_keys(
     curve.update()
 
 
+def _merged(new: str, old: str) -> tuple[str, bool]:
+    """Return the data of two skeleton files, preferring the old one, and whether both are of the same bones."""
+    with contextlib.suppress(ValueError, LookupError, TypeError, RecursionError):
+        one, other = json.loads(new), json.loads(old)
+        if one["joints"] == other["joints"]:
+            return json.dumps({**one, **other}), True
+    return old, False
+
+
 class PlayedBefore:
     """Stashes the actions of an existing armature when animations are imported, and restores them on failure."""
 
@@ -330,13 +341,18 @@ class PlayedBefore:
         kept = armature.meshferry if armature is not None else None
         self.reference = stored_fields(kept, Skeleton) if kept is not None else {}
 
-    def refer(self, skeleton: Skeleton) -> None:
+    def refer(self, skeleton: Skeleton, report: Report) -> None:
         """Store on the armature the skeleton file to which a file refers, and the data in it, unless it has them."""
         if self.armature is None:
             return
         kept = {field: value for field, value in self.reference.items() if value}
         if {"guid", "path"} & set(kept):
             kept = {"guid": "", "path": "", **kept}
+        if skeleton.file_data and kept.get("file_data", skeleton.file_data) != skeleton.file_data:
+            kept["file_data"], is_complete = _merged(skeleton.file_data, kept["file_data"])
+            if not is_complete:
+                text = "'{}' has skeleton data of other bones; that of '{}' was left out"
+                report.loss("skeleton-data-left-out", text, self.armature.name, skeleton.name)
         store_fields(self.armature.meshferry, replace(skeleton, **kept))
 
     def note(self, bones: BoneMap, tracks: Sequence[TransformTrack | KeyTrack]) -> None:

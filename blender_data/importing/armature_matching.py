@@ -413,7 +413,7 @@ def build_skeletons(job: ImportContext) -> None:
                 found = bones.bones
                 _report_distance(job, there, skeleton, [joint for joint in needed if found[joint] is not None])
             if there == job.request.armature:
-                job.played.refer(skeleton)
+                job.played.refer(skeleton, job.report)
         elif skeleton.joints:
             bones = _build_armature(job, number, skeleton)
             job.bones.append(bones)

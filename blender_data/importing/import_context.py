@@ -72,9 +72,8 @@ class ImportContext:
 
         For a scene of unknown origin, vertices are assumed to be possibly split.
         """
-        name = self.scene.format
-        unknown = Capabilities(splits_vertices=True)
-        return next((known.capabilities for known in registry.FORMATS if known.name == name), unknown)
+        known = registry.find(self.scene.format)
+        return known.capabilities if known is not None else Capabilities(splits_vertices=True)
 
     @property
     def is_placed(self) -> bool:

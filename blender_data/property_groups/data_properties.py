@@ -129,6 +129,9 @@ class MeshferryCollection(bpy.types.PropertyGroup):
     import_id: text("Import", "Identifier that the imported objects have, too")
     import_options: text("Import Options", "Options of the import as JSON, for a reload")
     source_name: text("Name in File", "Name that the file gives itself inside, where that is not its file name")
+    written_set: text(
+        "Written Set", "Options and digests of the last files that were written from the collection as a set, as JSON"
+    )
     merging: property_of(MERGING, f"{MERGING.description} when this collection is exported with the automatic choice")
 
 

@@ -57,6 +57,9 @@ class Ledger:
     removed: dict[str, str] = field(default_factory=dict)
     """Text of each node that exports removed, by its key, as in ``Patched.removed``. It is empty for a node that was
     removed as a part of another one."""
+    made: dict[str, str] = field(default_factory=dict)
+    """Digest of each file that exports made beside this one, by name relative to its folder. Such a file is replaced
+    only if :func:`.file_records.is_own`, too, since this may come from a .blend file."""
 
     def applies_to(self, owner: Any, digest: str) -> bool:
         """Return whether the target of an object or a collection, which has this digest, is as the exports left it."""
@@ -114,7 +117,7 @@ def move(key: Key, owner: Any, unchanged: Iterable[Any]) -> None:
     """
     before, digest = ledgers().pop(key), owner.meshferry.file.digest
     kept = [obj for obj in unchanged if obj.session_uid in before.marks]
-    Ledger(digest, digest, removed=before.removed).keep_for(owner, kept)
+    Ledger(digest, digest, removed=before.removed, made=before.made).keep_for(owner, kept)
     ledgers().setdefault(key, before)
 
 
@@ -124,7 +127,7 @@ def follow_reload(owner: Any, digest: str, objects: Iterable[Any]) -> None:
     if ledger is not None and ledger.digest == digest:
         ledger.keep_for(owner, objects)
     elif ledger is not None:
-        del ledgers()[key_of(owner)]
+        ledgers()[key_of(owner)] = Ledger(made=ledger.made)
 
 
 def _blocks() -> Iterator[Any]:
@@ -155,7 +158,8 @@ def store_in_blend() -> None:
     """Settle the data blocks of all targets, and store their ledgers in the .blend file that is being saved."""
     for owner, ledger in settle().items():
         names = [obj.name for obj in bpy.data.objects if obj.session_uid in ledger.marks and obj.library is None]
-        rest = {"digest": ledger.digest, "agreed": ledger.agreed, "removed": ledger.removed, "marks": names}
+        parts = ("digest", "agreed", "removed", "made")
+        rest = {**{part: getattr(ledger, part) for part in parts}, "marks": names}
         owner.meshferry.file.ledger = json.dumps(rest)
 
 
@@ -174,7 +178,8 @@ def _parsed(text: str, owner: Any) -> Ledger | None:
     """Return the ledger in a text, in which the marks are names of the owner's settled objects; None if damaged."""
     try:
         found = Ledger(**json.loads(text))
-        texts = [found.digest, found.agreed, *found.removed, *found.removed.values(), *found.marks]
+        texts = [found.digest, found.agreed, *found.marks]
+        texts += [text for table in (found.removed, found.made) for pair in table.items() for text in pair]
     except (ValueError, TypeError, AttributeError, RecursionError):
         return None
     if not all(isinstance(text, str) for text in texts):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import numpy as np
 from mathutils import Matrix
 
 from ...io_formats.core.capabilities import Capabilities
+from ...io_formats.core.format import Format
 from ...io_formats.core.scene import Scene
 from .. import arrays, compat, import_marks
 from ..animation.action_ranges import same_path
@@ -26,55 +26,57 @@ from .edits import path_of
 from .matching import Pairs
 
 
-@dataclass(frozen=True)
-class Written:
-    """What an export wrote into a file."""
-
-    path: Path
-    scene: Scene
-    """The exported scene, whose nodes have the names of their objects."""
-    can: Capabilities
-    """Those of the format."""
-    values: Mapping[str, Any]
-    """Values of the options of the export."""
-
-
-def note_export(objects: Iterable[bpy.types.Object], written: Written, *, is_stored: bool = True) -> None:
+def note_export(
+    objects: Iterable[bpy.types.Object],
+    path: Path,
+    scene: Scene,
+    target: Format,
+    values: Mapping[str, Any],
+    *,
+    is_stored: bool = True,
+) -> None:
     """Note in the ledgers of the imports of a file what an export wrote of their objects.
 
-    ``is_stored`` is whether data blocks may be changed, so that it is also stored on them.
+    Parameters
+    ----------
+    scene:
+        The exported scene, whose nodes have the names of their objects.
+    values:
+        Values of the options of the export.
+    is_stored:
+        Whether data blocks may be changed, so that it is also stored on them.
     """
     for home in bpy.data.collections:
-        if home.meshferry.import_id and same_path(home.meshferry.source_path, str(written.path)):
+        if home.meshferry.import_id and same_path(home.meshferry.source_path, str(path)):
             inside, key = import_marks.objects_in(home), home.meshferry.import_id
-            noted = _note(home, [obj for obj in objects if obj in inside or obj.meshferry.import_id == key], written)
+            own = [obj for obj in objects if obj in inside or obj.meshferry.import_id == key]
+            noted = ledger.ledgers().setdefault(ledger.key_of(home), ledger.Ledger(agreed=home.meshferry.file.digest))
+            noted.digest = digest_of(path)
+            noted.marks |= {uid: {**marks, "import_id": key} for uid, marks in _marks(own, scene, target, values)}
             if is_stored:
                 noted.agreed = noted.digest
                 noted.settle(home)
 
 
-def _note(collection: bpy.types.Collection, objects: Collection[bpy.types.Object], written: Written) -> ledger.Ledger:
-    """Note what an export wrote of the objects of an import; return the ledger."""
-    new = ledger.Ledger(agreed=collection.meshferry.file.digest)
-    noted = ledger.ledgers().setdefault(ledger.key_of(collection), new)
-    noted.digest = digest_of(written.path)
-    nodes = {node.name for node in written.scene.nodes}
-    inside = {*objects}
+def _marks(
+    objects: Collection[bpy.types.Object], scene: Scene, target: Format, values: Mapping[str, Any]
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the marks of the exported ones of the objects of an import, each with its ``session_uid``."""
+    can, nodes, inside = target.capabilities, {node.name for node in scene.nodes}, {*objects}
     joined = {above for obj in objects if (above := _joined_into(obj, nodes)) is not None}
     for obj in objects:
         if name_in_file(obj) not in nodes and obj.type != "ARMATURE":
             continue
-        marks = {**ledger.marks_of(obj), "import_id": collection.meshferry.import_id, "node_path": path_of(obj)}
-        if written.can.node_hierarchy:
+        marks = {**ledger.marks_of(obj), "node_path": path_of(obj)}
+        space = {"place": import_marks.space_of(obj), "is_placed": can.node_hierarchy}
+        space["is_baked"] = obj in joined or is_baked(obj, can)
+        if can.node_hierarchy:
             marks["given_transform"] = import_marks.transform_of(obj)
             is_inside = obj.parent in inside
             marks["given_parent_key"] = path_of(obj.parent) if is_inside else import_marks.node_of(obj.parent)
-        space = {"place": import_marks.space_of(obj), "is_placed": written.can.node_hierarchy}
-        space["is_baked"] = obj in joined or is_baked(obj, written.can)
-        if not written.can.node_hierarchy:
-            space["applied"] = _applied(obj, written).reshape(-1).tolist()
-        noted.marks[obj.session_uid] = {**marks, "given_space": json.dumps(space)}
-    return noted
+        else:
+            space["applied"] = _applied(obj, scene, can, values).reshape(-1).tolist()
+        yield obj.session_uid, {**marks, "given_space": json.dumps(space)}
 
 
 def _joined_into(obj: bpy.types.Object, nodes: Collection[str]) -> bpy.types.Object | None:
@@ -101,13 +103,13 @@ def is_baked(obj: bpy.types.Object, can: Capabilities) -> bool:
     )
 
 
-def _applied(obj: bpy.types.Object, written: Written) -> Any:
+def _applied(obj: bpy.types.Object, scene: Scene, can: Capabilities, values: Mapping[str, Any]) -> Any:
     """Return the matrix (4, 4) from the space of an object to that of a file without transforms."""
-    if written.can.lod_models:
-        found = next((node.to_object for node in written.scene.nodes if node.name == name_in_file(obj)), None)
+    if can.lod_models:
+        found = next((node.to_object for node in scene.nodes if node.name == name_in_file(obj)), None)
         return np.identity(4) if found is None else np.linalg.inv(found)
-    choice = written.values.get("space", "TURNED_AND_SCALED")
-    rig = armature_of(obj) if written.can.skeletons and obj.type in MESHABLE else None
+    choice = values.get("space", "TURNED_AND_SCALED")
+    rig = armature_of(obj) if can.skeletons and obj.type in MESHABLE else None
     carrier = world_matrix(rig or obj)
     space = np.identity(4) if choice == "OWN" else carrier.copy()
     if choice == "TURNED_AND_SCALED":

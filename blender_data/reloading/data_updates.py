@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import bpy
 import numpy as np
@@ -17,48 +17,39 @@ from .. import animated_blocks, compat, names
 from ..animation.clip_sources import clip_name
 from ..operator_calls import edited
 from ..properties import copy_group
+from .matching import Pairs
 
 Owner = bpy.types.Object | bpy.types.Key
 
 
-class ReplacedActions(NamedTuple):
-    """Result of :func:`replace_actions`: old and additional actions."""
-
-    old: list[bpy.types.Action]
-    """The replaced actions, which have no users any more."""
-    added: list[str]
-    """Names of new actions that did not replace an old one."""
-
-
 def replace_actions(
-    owners: Iterable[tuple[Owner, Owner]], paths: Mapping[str, str], unchanged: Iterable[tuple[Owner, Owner]] = ()
-) -> ReplacedActions:
-    """Replace actions of old owners by actions of new owners that have the same file and clip.
+    pairs: Pairs, paths: Mapping[str, str], unchanged: Pairs, added_names: list[str]
+) -> list[bpy.types.Action]:
+    """Replace actions of old objects and their shape keys by actions of new ones that have the same file and clip.
 
-    Other new actions become active on the old owner if it has no action, and are stashed otherwise.
+    Other new actions become active on the old owner if it has no action, and are stashed otherwise. Their names are
+    added to ``added_names``. Return the replaced actions, which have no users any more.
 
     Parameters
     ----------
-    owners:
-        Old and new data blocks.
     paths:
         The earlier path of each moved file.
     unchanged:
-        Further old and new data blocks, which only take part in replaced actions that they share with the others.
+        Further objects, which only take part in replaced actions that they share with the others.
     """
-    owners = [*owners]
-    touched = {holder.action for _old, new in owners for holder in animated_blocks.action_holders(new)}
+    owners = _with_shapes(pairs)
+    touched = {holder.action for new in owners for holder in animated_blocks.action_holders(new)}
     replaced: dict[bpy.types.Action, bpy.types.Action] = {}
     slots: dict[bpy.types.Action, dict[int, Any]] = {}
     added: list[tuple[Owner, bpy.types.Action, Any]] = []
-    for old, new in (*owners, *unchanged):
+    for new, old in {**owners, **_with_shapes(unchanged)}.items():
         before, made = animated_blocks.action_holders(old), animated_blocks.action_holders(new)
         actions = [holder.action for holder in made]
         for holder in made:
             exported = [one for one in before if _is_exported(old, one.action)]
             twin = _find_twin(holder.action, before, actions, paths) or _find_named(holder.action, exported)
             slot = holder.action_slot
-            if (old, new) not in owners and (twin is None or holder.action not in touched):
+            if new not in owners and (twin is None or holder.action not in touched):
                 continue
             if twin is None:
                 added.append((old, holder.action, slot))
@@ -78,7 +69,29 @@ def replace_actions(
             animated_blocks.assign_action(owner, action, slot)
         else:
             animated_blocks.stash_action(owner, action, slot, clip_name(action))
-    return ReplacedActions(list(replaced), list(dict.fromkeys(action.name for _owner, action, _slot in added)))
+    added_names += dict.fromkeys(action.name for _owner, action, _slot in added)
+    return list(replaced)
+
+
+def _with_shapes(pairs: Pairs) -> dict[Owner, Owner]:
+    """Return pairs of objects, and those of their shape keys."""
+    meshes = [(new.data, old.data) for new, old in pairs.items() if old.type == new.type == "MESH"]
+    shapes = {new.shape_keys: old.shape_keys for new, old in meshes if new.shape_keys and old.shape_keys}
+    return dict((*pairs.items(), *shapes.items()))
+
+
+def remove(surplus: Iterable[bpy.types.ID], made: Iterable[bpy.types.ID]) -> None:
+    """Remove data blocks that are not needed, and collections and data of new imports that have become unused."""
+    gone = {*surplus}
+    made = [block for block in made if block not in gone]
+    bpy.data.batch_remove(gone)
+    empty = [block for block in made if isinstance(block, bpy.types.Collection) and not block.all_objects]
+    gone = {block for block in empty if not (block.children or block.meshferry.import_id)}
+    made = [block for block in made if block not in gone]
+    bpy.data.batch_remove(gone)
+    while unused := [block for block in made if not block.users]:
+        made = [block for block in made if block not in unused]
+        bpy.data.batch_remove(unused)
 
 
 def copy_animation(old: bpy.types.Key, new: bpy.types.Key) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 import bpy
 
@@ -15,11 +15,12 @@ from ..importing.objects import hide_levels
 from ..mesh_data.checksums import has_other_mesh
 from ..properties import copy_group
 from ..property_groups.ledger import follow_reload
-from .data_updates import replace_actions
+from .data_updates import remove, replace_actions
 from .matching import Pairs, pair
 from .reload import ReloadReport
 
 _OF_USER = frozenset(("file", "exports", "source_name", "given_name", "import_id"))
+_OF_PLACE = ("node_path", "given_transform", "given_parent_key", "given_space", "given_hidden")
 
 
 def replace_placed(
@@ -27,6 +28,7 @@ def replace_placed(
     collection: bpy.types.Collection,
     result: ImportResult,
     unedited: Mapping[bpy.types.Object, bool],
+    kept: Collection[bpy.types.Object] = (),
 ) -> ReloadReport:
     """Update the objects of an earlier import to the current content of the file and of the files that it refers to.
 
@@ -41,28 +43,35 @@ def replace_placed(
         The new import.
     unedited:
         The objects whose places an export would leave in their files; see ``unedited_places``.
+    kept:
+        Objects made in Blender whose meshes, materials and armatures stay.
     """
-    report = ReloadReport()
+    report = ReloadReport(unchanged={*kept})
     homes = _homes(collection, result)
     pairs: Pairs = {}
     surplus: list[bpy.types.ID] = []
+    unneeded: set[bpy.types.Object] = set()
     for new, old in homes.items():
         before = objects_of(old)
         pairs.update(pair(before, objects_of(new)))
         gone = set(before) - set(pairs.values())
         surplus += _parts_of_pairs(gone, pairs)
+        rigs = {obj.meshferry.node_key for obj in gone.intersection(kept)}
+        again = [obj for obj in objects_of(new) if obj not in pairs and obj.meshferry.node_key in rigs]
+        below = (part for obj in again for part in obj.children_recursive if not part.meshferry.node_key)
+        unneeded.update(again, below)
         keys = {obj.meshferry.node_key for obj in objects_of(new)} - {""}
         report.missing += sorted(obj.name for obj in gone if obj.meshferry.node_key not in keys | {""})
-    surplus += _replace_actions(pairs, report)
+    surplus += replace_actions(pairs, {}, {}, report.added)
     meshes = {old.data: new.data for new, old in pairs.items() if old.type == "MESH" and old.data != new.data}
     for new, old in pairs.items():
-        if _update(old, new, pairs, unedited):
+        if _update(old, new, pairs, unedited, is_kept=old in kept):
             report.unchanged.add(old)
         if old.type == "EMPTY":
             old.instance_type = new.instance_type
             old.instance_collection = homes.get(new.instance_collection, new.instance_collection)
     for new, old in homes.items():
-        _add_objects(old, new, pairs, homes, report)
+        _add_objects(old, new, unneeded.union(pairs), pairs, homes, report)
         surplus += _update_groups(context, old, new, pairs)
         record = file_records.read(new)
         if record is not None:
@@ -73,7 +82,7 @@ def replace_placed(
                 follow_reload(old, record.digest, objects_of(old))
             old.meshferry.source_path = new.meshferry.source_path
     removed = {obj.data for obj in surplus if isinstance(obj, bpy.types.Object) and obj.data is not None}
-    _remove([*pairs, *homes, *surplus], result)
+    remove([*pairs, *homes, *surplus, *unneeded], result.made)
     for before, now in meshes.items():
         if not before.users:
             names.take_over(before, now)
@@ -84,12 +93,13 @@ def replace_placed(
 def _add_objects(
     old: bpy.types.Collection,
     new: bpy.types.Collection,
+    known: Collection[bpy.types.ID],
     pairs: Pairs,
     homes: Mapping[bpy.types.Collection, bpy.types.Collection],
     report: ReloadReport,
 ) -> None:
     """Link new objects without an earlier counterpart to the earlier collection of their file."""
-    for added in [obj for obj in objects_of(new) if obj not in pairs]:
+    for added in [obj for obj in objects_of(new) if obj not in known]:
         if (shown := added.instance_collection) is not None:
             added.instance_collection = homes.get(shown, shown)
         report.added.append(added.name)
@@ -103,32 +113,32 @@ def _add_objects(
 
 
 def homes_of(collection: bpy.types.Collection) -> list[bpy.types.Collection]:
-    """Return the collection of an import, and those of the files to which its file refers."""
-    return [collection, *_parts_of(collection)]
+    """Return the collection of an import, and those of the files to which its file refers, also through others."""
+    found = [collection]
+    for part in found:
+        instanced = dict.fromkeys(obj.instance_collection for obj in part.all_objects)
+        found += [one for one in instanced if one is not None and one.meshferry.import_id and one not in found]
+    return found
 
 
 def _homes(collection: bpy.types.Collection, result: ImportResult) -> dict[bpy.types.Collection, bpy.types.Collection]:
     """Return, for collections of the new import, the corresponding collection of the earlier import."""
-    parts = {part.meshferry.source_path: part for part in _parts_of(collection)}
+    parts = {part.meshferry.source_path: part for part in homes_of(collection)[1:]}
     homes = {result.collection: collection}
-    for part in _parts_of(result.collection):
+    for part in homes_of(result.collection)[1:]:
         old = parts.get(part.meshferry.source_path)
         if old is not None and old != part:
             homes[part] = old
     return homes
 
 
-def _parts_of(collection: bpy.types.Collection) -> list[bpy.types.Collection]:
-    """Return the collections of the files to which a file refers, directly or through other files."""
-    found = [collection]
-    for part in found:
-        instanced = dict.fromkeys(obj.instance_collection for obj in part.all_objects)
-        found += [one for one in instanced if one is not None and one.meshferry.import_id and one not in found]
-    return found[1:]
-
-
 def _update(
-    old: bpy.types.Object, new: bpy.types.Object, pairs: Pairs, unedited: Mapping[bpy.types.Object, bool]
+    old: bpy.types.Object,
+    new: bpy.types.Object,
+    pairs: Pairs,
+    unedited: Mapping[bpy.types.Object, bool],
+    *,
+    is_kept: bool,
 ) -> bool:
     """Update data, parent, transform and import marks of an object, except those that the user changed.
 
@@ -138,7 +148,7 @@ def _update(
     new.name = "Replaced"  # frees its name for the old object
     stays = unedited.get(old) is False
     keeps_mesh = old.type == "MESH" and stays and _is_of_same_file(old, new)
-    if old.type == "MESH":
+    if old.type == "MESH" and not is_kept:
         _update_mesh(old, new, stays=keeps_mesh)
     parent = pairs.get(new.parent, new.parent)
     if unedited.get(old):
@@ -154,7 +164,11 @@ def _update(
         if kept.source_name != new.meshferry.source_name:
             old.name = names.fit(new.meshferry.source_name)
         kept.source_name, kept.given_name = new.meshferry.source_name, old.name
-    copy_group(new.meshferry, kept, _OF_USER, pairs)
+    if is_kept:
+        for name in _OF_PLACE:
+            setattr(kept, name, getattr(new.meshferry, name))
+    else:
+        copy_group(new.meshferry, kept, _OF_USER, pairs)
     if stays:
         import_marks.mark_place(old)
     return keeps_mesh
@@ -202,15 +216,6 @@ def _parts_of_pairs(gone: Iterable[bpy.types.Object], pairs: Pairs) -> list[bpy.
     return found
 
 
-def _replace_actions(pairs: Pairs, report: ReloadReport) -> list[bpy.types.Action]:
-    """Replace the actions of objects and of their shape keys; return the old ones."""
-    shapes = [(old.data.shape_keys, new.data.shape_keys) for new, old in pairs.items() if old.type == "MESH"]
-    owners = [*((old, new) for new, old in pairs.items()), *dict.fromkeys(shapes)]
-    actions = replace_actions([(old, new) for old, new in owners if old is not None and new is not None], {})
-    report.added += actions.added
-    return actions.old
-
-
 def _update_groups(
     context: bpy.types.Context, old: bpy.types.Collection, new: bpy.types.Collection, pairs: Pairs
 ) -> list[bpy.types.Collection]:
@@ -252,17 +257,3 @@ def _pair_groups(
                 home.children.link(group)
                 hide_levels(context.view_layer, [group] if group.hide_render else [])
     return groups
-
-
-def _remove(surplus: Collection[bpy.types.ID], result: ImportResult) -> None:
-    """Remove data blocks that are not needed, and collections and data of the new import that have become unused."""
-    gone = set(surplus)
-    made = [block for block in result.made if block not in gone]
-    bpy.data.batch_remove(gone)
-    empty = [block for block in made if isinstance(block, bpy.types.Collection) and not block.all_objects]
-    empty = [block for block in empty if not block.children and not block.meshferry.import_id]
-    bpy.data.batch_remove(empty)
-    made = [block for block in made if block not in set(empty)]
-    while unused := [block for block in made if not block.users]:
-        made = [block for block in made if block not in unused]
-        bpy.data.batch_remove(unused)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import bpy
 
@@ -86,14 +85,9 @@ def replace_data(
     surplus += _update_data(changed, pairs, paths, report)
     if collection is not None:
         _refer_to_old((obj for obj in results[0].objects if obj not in pairs), pairs)
-    gone = set(surplus)
     for armature in dict.fromkeys(armature for obj in changed.values() if (armature := armature_of(obj)) is not None):
         shown_bindings.update(context, armature)
-    made = [block for result in results for block in result.made if block not in gone]
-    bpy.data.batch_remove(surplus)
-    while unused := [block for block in made if not block.users]:
-        made = [block for block in made if block not in unused]
-        bpy.data.batch_remove(unused)
+    data_updates.remove(surplus, [block for result in results for block in result.made])
     return report
 
 
@@ -157,30 +151,22 @@ def _update_data(changed: Pairs, pairs: Pairs, paths: Mapping[str, str], report:
     kept = set(pairs.values()) - set(changed.values())
     in_use = {obj.data for obj in kept}
     grouped = {old for old in changed.values() if len(old.vertex_groups)}
-    owners: list[tuple[Any, Any]] = [(old, new) for new, old in changed.items()]
-    others = [(old, new) for new, old in pairs.items() if new not in changed]
-    actions = data_updates.replace_actions(_with_shapes(owners), paths, _with_shapes(others))
-    report.added += actions.added
+    others = {new: old for new, old in pairs.items() if new not in changed}
+    actions = data_updates.replace_actions(changed, paths, others, report.added)
     users: dict[bpy.types.ID, list[bpy.types.Object]] = {}
     for obj in bpy.data.objects:
         if obj.type == "MESH" and obj.is_editable and obj not in kept:
             users.setdefault(obj.data, []).append(obj)
     replaced: list[bpy.types.ID] = []
-    for old, new in owners:
+    for new, old in changed.items():
         if old.type == "MESH" and old.data in users:
             take_back(new, old)
             replaced.append(old.data)
             # several objects may use the mesh
             replace_mesh(old.data, new.data, users.pop(old.data), stays=old.data in in_use)
-    for old, new in owners:
+    for new, old in changed.items():
         _update_object(old, new, pairs, is_bound=old in grouped)
-    return [*(mesh for mesh in replaced if mesh not in in_use), *actions.old]
-
-
-def _with_shapes(owners: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-    """Return pairs of objects, and those of their shape keys."""
-    shapes = [(old.data.shape_keys, new.data.shape_keys) for old, new in owners if old.type == new.type == "MESH"]
-    return [*owners, *((old, new) for old, new in shapes if old is not None and new is not None)]
+    return [*(mesh for mesh in replaced if mesh not in in_use), *actions]
 
 
 def _update_object(old: bpy.types.Object, new: bpy.types.Object, pairs: Pairs, *, is_bound: bool) -> None:

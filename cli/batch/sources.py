@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import codecs
 import datetime as dt
+import functools
 import glob
 import io
 import itertools
@@ -199,6 +200,7 @@ def newer_than(text: str) -> int:
         ) from None
 
 
+@functools.cache
 def compile_pattern(pattern: str) -> re.Pattern[str]:
     """Return the regular expression of a pattern for paths with ``/`` between folders, the same on every system.
 
@@ -316,16 +318,9 @@ def find_files(
     MeshferryError
         A list cannot be read.
     """
-    search = _Search(
-        tuple(extensions),
-        [compile_pattern(text) for text in choice.match],
-        [compile_pattern(text) for text in choice.skip],
-        choice.newer,
-        inputs.file_key(leave_out) if leave_out is not None else "",
-        written.lower(),
-        on_problem or _raise,
-        warn or inputs.ignore_warning,
-    )
+    output = inputs.file_key(leave_out) if leave_out is not None else ""
+    warn = warn or inputs.ignore_warning
+    search = _Search(choice, tuple(extensions), output, written.lower(), on_problem or _raise, warn)
     folder = None if choice.base is None else os.path.abspath(choice.base)
     for path in choice.paths:
         yield from search.named(path, folder, is_pattern=True)
@@ -343,10 +338,8 @@ def _raise(path: str, problem: str) -> None:
 class _Search:
     """The filters of a search, and its reports."""
 
+    choice: SourceChoice
     extensions: tuple[str, ...]
-    match: Sequence[re.Pattern[str]]
-    skip: Sequence[re.Pattern[str]]
-    newer: int | None
     output: str
     """:func:`...inputs.file_key` of the output folder, or an empty string."""
     written: str
@@ -421,13 +414,15 @@ class _Search:
         return every or inputs.counts(Path(path), self.extensions)
 
     def _is_wanted(self, path: str) -> bool:
-        if any(pattern.fullmatch(path) for pattern in self.skip):
-            return False
-        return not self.match or any(pattern.fullmatch(path) for pattern in self.match)
+        def matches(patterns: Iterable[str]) -> bool:
+            return any(compile_pattern(pattern).fullmatch(path) for pattern in patterns)
+
+        return not matches(self.choice.skip) and (not self.choice.match or matches(self.choice.match))
 
     def _file(self, found: SourceFile, *, is_named: bool = False) -> Iterator[SourceFile]:
         """Yield a file that passes the filters, or the members of an archive."""
-        if found.size >= 0 and self.newer is not None and found.modified <= self.newer:
+        newer = self.choice.newer
+        if found.size >= 0 and newer is not None and found.modified <= newer:
             return
         if is_archive(found.path):
             yield from self._archive(found, is_named=is_named)

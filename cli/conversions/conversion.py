@@ -7,7 +7,7 @@ write such a file, each source is imported into an empty file, which is then sav
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from ...io_formats import api
 from ...io_formats.core.capabilities import Capabilities, losses
 from ...io_formats.core.errors import ExportError
 from ...io_formats.core.format import Format
-from ...io_formats.core.messages import Message, counted, listed
+from ...io_formats.core.messages import Report, counted, listed
 from ...io_formats.disk.atomic_write import make_folder, real_place
 from ...io_formats.disk.file_names import file_name
 from ...io_formats.passes.clips import adopt_clips
@@ -32,7 +32,7 @@ from . import blender_exchange
 from .blend_files import BlendPart, parts_to_export
 from .blender_formats import BlenderFormat, by_path, on_disk
 from .convert_plan import ANOTHER_FAILED, ConversionJob, Outcome
-from .scene_writing import OutputWriter, hidden_objects, lost_by_exporter, scene_facts
+from .scene_writing import OutputWriter, report_hidden, report_lost_by_exporter, scene_facts
 from .settings import ConversionContext
 
 if TYPE_CHECKING:
@@ -299,15 +299,15 @@ class Conversion:
 
     def _add_ours(self, outcome: Outcome, content: bytes | None, work: _Work) -> None:
         scene = self._read(outcome, work.job, content)
-        lost: list[Message] = []
+        report = Report()
         if scene.placement is not None and not work.target.is_blend:
             # Most of Blender's exporters leave out instances, and all of them would write wires as meshes.
             scene.placement = expand_references(shown_placement(scene.placement, scene.report))
         if not work.target.is_blend:
-            lost = _fitted(scene, work.target.capabilities_in(self._session.load().app.version))
-            lost += lost_by_exporter(scene, work.target)
+            _fit(scene, work.target.capabilities_in(self._session.load().app.version), report)
+            report_lost_by_exporter(scene, work.target, report)
         outcome.facts = facts = scene_facts(scene, work.target.capabilities)
-        outcome.report(lost, strict=self.settings.strict)
+        outcome.report(report.messages, strict=self.settings.strict)
         outcome.add(scene.warnings)
         work.clips.update(dict.fromkeys(clip.name for clip in scene.clips))
         options, reach = self.settings.read_options, self.settings.reach_of(outcome.source)
@@ -318,7 +318,9 @@ class Conversion:
         triangles = sum(len(obj.data.loops) - 2 * len(obj.data.polygons) for obj in finest)
         outcome.facts = facts | {"nodes": len(made), "triangles": triangles}
         if scene.placement is not None:
-            work.clips.update(dict.fromkeys(_clips_of(result.objects)))
+            from ...blender_data.addon_formats.addon_export import playing_clips
+
+            work.clips.update(dict.fromkeys(sorted(playing_clips(result.objects))))
             found = {slot.material for obj in finest for slot in obj.material_slots if slot.material}
             outcome.facts["materials"] = len(found)
         outcome.report(result.warnings, strict=self.settings.strict)
@@ -342,9 +344,10 @@ class Conversion:
 
         objects = list(self._session.load_for_changes().context.view_layer.objects)
         hidden = dict.fromkeys(obj for obj in objects if obj.hide_get() or is_disabled(obj))
-        if hidden:
-            saved.report([hidden_objects(hidden)], strict=self.settings.strict)
-            objects = [obj for obj in objects if obj not in hidden]
+        report = Report()
+        report_hidden(hidden, report)
+        saved.report(report.messages, strict=self.settings.strict)
+        objects = [obj for obj in objects if obj not in hidden]
         self._writer.write_objects(objects, list(work.clips), saved, job, work.target)
 
     def _mark_asset(self, outcome: Outcome, job: ConversionJob) -> None:
@@ -389,9 +392,9 @@ def _formats_of(extension: str) -> list[Format]:
     return [known for known in FORMATS if extension in known.written_extensions]
 
 
-def _fitted(scene: Scene, can: Capabilities) -> list[Message]:
-    """Remove data from a scene that a format cannot hold; return warnings about it."""
-    lost: list[Message] = [*losses(scene, can)]
+def _fit(scene: Scene, can: Capabilities, report: Report) -> None:
+    """Remove data from a scene that a format cannot hold, and report it."""
+    report.messages += losses(scene, can)
     came_from = scene.format
     fit(scene, can, by_name(came_from).capabilities if came_from else None)
     if not can.clips:
@@ -400,7 +403,6 @@ def _fitted(scene: Scene, can: Capabilities) -> list[Message]:
             model.read = partial(_at_rest, model.read)
     elif can.joins_clips:
         del scene.clips[1:]
-    return lost
 
 
 def _at_rest(read: Callable[[], Scene]) -> Scene:
@@ -411,13 +413,6 @@ def _at_rest(read: Callable[[], Scene]) -> Scene:
         scene.report.loss("animations-left-out", "{} not carried over: {}", number, names)
         scene.clips = []
     return scene
-
-
-def _clips_of(objects: Iterable[Any]) -> list[str]:
-    """Return the names of the animations that objects play."""
-    from ...blender_data.addon_formats.addon_export import playing_clips
-
-    return sorted(playing_clips(objects))
 
 
 def _comes_later(outcome: Outcome) -> bool:

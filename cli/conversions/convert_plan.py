@@ -143,51 +143,41 @@ def plan_conversions(
     MeshferryError
         The arguments are inconsistent, or a file would be overwritten that is still needed.
     """
-    expander = _Expander(settings.read_options, warn)
     if extension is not None:
         refuse_changes(extension)
-    if extension is not None and folder is not None:
-        refuse_levels(expander.options)
-        jobs, problems = _folder_jobs(
-            paths, *known_kind(extension), output_folder(folder), expander, is_named=is_format_name(extension)
-        )
-    elif extension is None and folder is None:
-        jobs, problems = _file_job(paths, expander, embeds=settings.embeds_animations)
-    elif folder is None:
-        raise MeshferryError("--to needs -o FOLDER, the folder to write into")
-    else:
+        if folder is None:
+            raise MeshferryError("--to needs -o FOLDER, the folder to write into")
+        refuse_levels(settings.read_options)
+        written, target = known_kind(extension)
+        output, sources = output_folder(folder), paths
+    elif folder is not None:
         raise MeshferryError("-o needs --to EXTENSION, the kind of file to write")
-    jobs = [replace(job, sets={path: expander.sets[path] for path in job.sources}) for job in jobs]
-    also_read = [path for one in expander.sets.values() for path in (*one.partners.values(), *one.levels[1:])]
+    else:
+        written, target = _target_file(paths)
+        output, sources = None, paths[:-1]
+    found = inputs.expand(sources, searched(target, written), leave_out=output, warn=warn, skips_empty=True)
+    sets = {one.path: one for one in file_sets((file.path for file in found.files), settings.read_options)}
+    for path in sets:
+        refuse_same_kind(path, written)
+    files = [file for file in found.files if file.path in sets]  # partner files are read with their main file
+    if extension is None or output is None:
+        together = [file.path for file in files]
+        if len(together) > 1 and not target.needs_blender:
+            together = _embedded(together, written, target, embeds=settings.embeds_animations)
+        jobs = [ConversionJob(tuple(together), Path(paths[-1]), target, None)] if together else []
+    else:
+        wanted = [(file.path, output / renamed(file.relative, written)) for file in files]
+        jobs = list(_folder_jobs(wanted, target, output, is_named=is_format_name(extension)))
+    jobs = [replace(job, sets={path: sets[path] for path in job.sources}) for job in jobs]
+    also_read = [path for one in sets.values() for path in (*one.partners.values(), *one.levels[1:])]
     also_read += [Path(settings.material_library)] if settings.material_library else []
-    return ConversionPlan(tuple(jobs), _taken(jobs, also_read), problems)
+    return ConversionPlan(tuple(jobs), _taken(jobs, also_read), found.problems)
 
 
 def refuse_levels(read_options: Mapping[str, Any]) -> None:
     """Raise an error if the files of a run that writes a file for each would be levels of one model."""
     if read_options.get(FILES_AS_LEVELS.name):
         raise MeshferryError("--files-as-levels makes one file of several; name the file to write")
-
-
-class _Expander:
-    """Finds the input files, without the partner files, which are read with their main file."""
-
-    def __init__(self, options: Mapping[str, Any], warn: Warn | None) -> None:
-        self.options = options
-        self.sets: dict[Path, FileSet] = {}
-        """The sets of all files found, by main file."""
-        self._warn = warn
-
-    def expand(
-        self, paths: Sequence[str], target: AnyFormat, extension: str, leave_out: Path | None = None
-    ) -> inputs.Inputs:
-        """Return the files to convert to an extension of the target, as :func:`..inputs.expand` does."""
-        extensions = searched(target, extension)
-        found = inputs.expand(paths, extensions, leave_out=leave_out, warn=self._warn, skips_empty=True)
-        self.sets = {one.path: one for one in file_sets((file.path for file in found.files), self.options)}
-        for path in self.sets:
-            refuse_same_kind(path, extension)
-        return replace(found, files=tuple(file for file in found.files if file.path in self.sets))
 
 
 def refuse_changes(extension: str) -> None:
@@ -252,42 +242,27 @@ def _writable() -> tuple[str, ...]:
     return (*ours, *blender_formats.extensions())
 
 
-_Jobs = tuple[list[ConversionJob], tuple[FormatError, ...]]
-"""Jobs, and errors for paths that match no file."""
-
-
 def _folder_jobs(
-    paths: Sequence[str],
-    extension: str,
-    target: AnyFormat,
-    folder: Path,
-    expander: _Expander,
-    *,
-    is_named: bool,
-) -> _Jobs:
-    found = expander.expand(paths, target, extension, leave_out=folder)
-    wanted = [(file.path, folder / renamed(file.relative, extension)) for file in found.files]
-    if not target.needs_blender:
-        jobs = [ConversionJob((source,), path, target, folder, is_named=is_named) for source, path in wanted]
-        return jobs, found.problems
+    wanted: Iterable[tuple[Path, Path]], target: AnyFormat, folder: Path, *, is_named: bool
+) -> Iterator[ConversionJob]:
+    """Yield the jobs for sources and their target files.
+
+    For Blender's formats, a mesh and the animations of the same name are one job; several meshes are separate jobs.
+    """
     together: PathTable[list[tuple[Path, Path]]] = PathTable()
     groups: list[list[tuple[Path, Path]]] = []
-    for source, path in wanted:
-        group = together.find(path)
+    for pair in wanted:
+        group = together.find(pair[1]) if target.needs_blender else None
         if group is None:
-            group = []
-            groups.append(group)
-            together.add(path, group)
-        group.append((source, path))
-    return [job for group in groups for job in _joint_jobs(group, target, folder)], found.problems
-
-
-def _joint_jobs(group: Sequence[tuple[Path, Path]], target: AnyFormat, folder: Path) -> list[ConversionJob]:
-    """Combine a mesh with the animations of the same name in one job; with several meshes, make separate jobs."""
-    sources = sorted((source for source, _ in group), key=inputs.is_animation)
-    if sum(not inputs.is_animation(source) for source in sources) <= 1:
-        return [ConversionJob(tuple(sources), group[0][1], target, folder)]
-    return [ConversionJob((source,), path, target, folder) for source, path in group]
+            groups.append(group := [])
+            together.add(pair[1], group)
+        group.append(pair)
+    for group in groups:
+        sources = sorted((source for source, _ in group), key=inputs.is_animation)
+        joint = [(tuple(sources), group[0][1])]
+        separate = [((source,), path) for source, path in group]
+        for chosen, path in joint if sum(not inputs.is_animation(source) for source in sources) <= 1 else separate:
+            yield ConversionJob(chosen, path, target, folder, is_named=is_named)
 
 
 def searched(target: AnyFormat, extension: str = "") -> tuple[str, ...]:
@@ -317,7 +292,8 @@ def renamed(relative: Path, extension: str) -> Path:
     return relative.with_name(stem + extension)
 
 
-def _file_job(paths: Sequence[str], expander: _Expander, *, embeds: bool) -> _Jobs:
+def _target_file(paths: Sequence[str]) -> tuple[str, AnyFormat]:
+    """Return extension and format of the last path, which is the file to write."""
     if len(paths) < 2:
         raise MeshferryError(
             "No output given for {}: name the file to write, or use --to EXTENSION -o FOLDER", paths[0]
@@ -330,17 +306,12 @@ def _file_job(paths: Sequence[str], expander: _Expander, *, embeds: bool) -> _Jo
     written = registry.extension_of(target)
     if not written:
         raise MeshferryError("{} has no known extension; known are {}", target, ", ".join(_writable()))
-    extension, format_ = known_kind(written)
+    found = known_kind(written)
     if is_device(target):
         raise MeshferryError("{}: {}; nothing was written", target, DEVICE_NAME)
     if not os.path.isdir(target.parent):
         raise MeshferryError("{}: the folder does not exist: {}; nothing was written", target, target.parent)
-    found = expander.expand(paths[:-1], format_, extension)
-    sources = [file.path for file in found.files]
-    if len(sources) > 1 and not format_.needs_blender:
-        sources = _embedded(sources, written, format_, embeds=embeds)
-    jobs = [ConversionJob(tuple(sources), target, format_, None)] if sources else []
-    return jobs, found.problems
+    return found
 
 
 def _embedded(sources: Sequence[Path], extension: str, target: AnyFormat, *, embeds: bool) -> list[Path]:

@@ -28,34 +28,33 @@ from .blender_formats import BLEND_FILE, AnyFormat, BlenderFormat
 from .convert_plan import ConversionJob, Outcome
 from .settings import EMBEDDED, ConversionContext, text_of_copy
 
+_ANYTHING = replace(BLEND_FILE.capabilities, uv_layers=ANY_NUMBER)
+"""Capabilities that all data of scenes fits."""
 
-def scene_facts(scene: Scene, can: Capabilities | None = None) -> dict[str, Any]:
+
+def scene_facts(scene: Scene, can: Capabilities = _ANYTHING) -> dict[str, Any]:
     """Return the facts of a scene, limited to what a format can hold, under the names that ``inspect`` uses.
 
     Objects, vertices and triangles of coarser levels of detail and physics shapes are not counted.
     """
-    if can is not None:
-        nodes = scene.nodes if can.meshes else []
-        skeletons = scene.skeletons if can.skeletons else []
-        scene = replace(scene, nodes=nodes, skeletons=skeletons, clips=[c for c in scene.clips if _is_held(c, can)])
-    meshes = [node.mesh for node in scene.nodes if node.mesh is not None]
-    objects = [node for node in scene.nodes if node.lod == 0 and node.role is Role.RENDER]
+    nodes = scene.nodes if can.meshes else []
+    skeletons = scene.skeletons if can.skeletons else []
+    meshes = [node.mesh for node in nodes if node.mesh is not None]
+    objects = [node for node in nodes if node.lod == 0 and node.role is Role.RENDER]
     finest = [node.mesh for node in objects if node.mesh is not None]
-    shapes = sum(skeleton.slider_values is not None for skeleton in scene.skeletons)
+    shapes = sum(skeleton.slider_values is not None for skeleton in skeletons) if can.sliders else 0
     return {
-        **({"body_shapes": shapes} if shapes and (can is None or can.sliders) else {}),
-        "nodes": min(len(objects), 1) if can and can.joins_objects else len(objects),
+        **({"body_shapes": shapes} if shapes else {}),
+        "nodes": min(len(objects), 1) if can.joins_objects else len(objects),
         "vertices": sum(len(mesh.points) for mesh in finest),
         "triangles": sum(mesh.triangle_count for mesh in finest),
         "surfaces": sum(len(mesh.materials) for mesh in finest),
-        "materials": 0
-        if can and not can.materials
-        else len({name for mesh in meshes for name in mesh.materials if name}),
-        "uv_layers": _most((len(mesh.uvs) for mesh in meshes), can.uv_layers if can else None),
-        "color_layers": _most((len(mesh.colors) for mesh in meshes), can.color_layers if can else None),
-        "bones": sum(len(skeleton.joints) for skeleton in scene.skeletons),
-        "shape_keys": 0 if can and not can.shape_keys else sum(len(mesh.shape_keys) for mesh in meshes),
-        "clips": [_clip(clip) for clip in scene.clips],
+        "materials": len({name for mesh in meshes for name in mesh.materials if name}) if can.materials else 0,
+        "uv_layers": max((min(len(mesh.uvs), can.uv_layers) for mesh in meshes), default=0),
+        "color_layers": max((min(len(mesh.colors), can.color_layers) for mesh in meshes), default=0),
+        "bones": sum(len(skeleton.joints) for skeleton in skeletons),
+        "shape_keys": sum(len(mesh.shape_keys) for mesh in meshes) if can.shape_keys else 0,
+        "clips": [_clip(clip) for clip in scene.clips if _is_held(clip, can)],
     }
 
 
@@ -84,12 +83,6 @@ def _clip(clip: Clip) -> dict[str, Any]:
     """Return the facts of a clip. A clip with keys at arbitrary times has a length instead of a number of frames."""
     found = {"name": clip.name, "kind": _kind(clip), "frames": clip.frames_at_rate, "fps": clip.fps or clip.key_rate}
     return {**found, "seconds": round(clip.duration, 6)} if clip.keys else found
-
-
-def _most(counts: Iterable[int], held: int | None) -> int:
-    """Return the largest count, or the format's limit if that is lower. Without counts, return 0."""
-    most = max(counts, default=0)
-    return most if held is None else min(most, held)
 
 
 def _is_held(clip: Clip, can: Capabilities) -> bool:
@@ -243,8 +236,10 @@ class OutputWriter:
             There is nothing to write.
         """
         from ...blender_data.addon_formats import addon_export
+        from ...blender_data.armature_modifiers import MESHABLE
 
-        chosen, left_out, scene = self._inventory(part, ExportOptions.of(self._settings.export_options))
+        options = ExportOptions.of(self._settings.export_options)
+        chosen, left_out, scene = self._inventory(part, options)
         if not chosen:
             place = Text("the collection '{}'", part.name) if part.name else Text("the file")
             more = Text("; {}", part.left_out[0]) if part.left_out else ""
@@ -256,14 +251,14 @@ class OutputWriter:
             scene.clips = together[:1] + [clip for clip in scene.clips if clip not in together]
         report = Report([*part.left_out, *losses(scene if can.clips else replace(scene, clips=[]), can)])
         addon_export.report_without_faces(self._session.load_for_changes().context, chosen, report)
-        lost = report.messages
-        lost += [*lost_objects(chosen, can), *lost_by_exporter(scene, target)]
-        lost += lost_movement(chosen, ExportOptions.of(self._settings.export_options), target, len(scene.clips))
+        if not can.node_hierarchy:
+            lost = [obj.name for obj in chosen if obj.type not in MESHABLE | _CARRIED]
+            report.loss_of("object-without-surface-left-out", "{} without a surface not carried over: {}", lost)
+        report_lost_by_exporter(scene, target, report)
+        _report_lost_movement(chosen, options, target, len(scene.clips), report)
         unseen = dict.fromkeys([*left_out, *addon_export.disabled_in_instances(chosen)])
-        hidden = [obj for obj in unseen if not addon_export.belongs_to_another(obj)]
-        if hidden:
-            lost.append(hidden_objects(hidden))
-        return chosen, lost, scene
+        report_hidden([obj for obj in unseen if not addon_export.belongs_to_another(obj)], report)
+        return chosen, report.messages, scene
 
     def with_missing(self, part: BlendPart, target: AnyFormat) -> BlendPart:
         """Return a part of the open .blend file with messages about what Blender did not load or evaluate of it."""
@@ -327,19 +322,25 @@ class OutputWriter:
         ExportError
             The format can hold none of the objects, or Blender reports an error.
         """
+        from ...blender_data.addon_formats import addon_export
         from ...blender_data.armature_modifiers import MESHABLE
 
         if not target.capabilities.skeletons and not any(obj.type in MESHABLE for obj in objects):
             raise ExportError("There is no mesh to write; {} files hold nothing else", target.label)
         blender_exchange.require_writer(self._session, target)
+        report = Report()
         if target.averages_normals and target.capabilities_in(self._session.load().app.version).normals:
-            self._report_sharp_edges(objects, outcome)
+            template = "{} not carried over, since the file has one normal a vertex: {}"
+            sharp = addon_export.sharp_objects(self._session.load_for_changes().context, objects)
+            nouns = "object's sharp edges", "objects' sharp edges"
+            report.loss_of("sharp-edges-left-out", template, sharp, *nouns)
         if target.drops_held_poses or (target.drops_held_objects and len(clips) < 2):
-            self._report_held_poses(objects, outcome, target)
+            _report_held_poses(objects, outcome, target, report)
         if target.left_out:
-            self._report_left_out(objects, outcome, target)
+            self._report_left_out(objects, outcome, target, report)
         if target.moves_rigs_in:
-            outcome.add(turned_rigs(objects, by_name(target.moves_rigs_in)))
+            report.messages += turned_rigs(objects, by_name(target.moves_rigs_in))
+        outcome.report(report.messages, strict=self._settings.strict)
         dry_run = self._settings.dry_run
         outputs, notices = blender_exchange.write_objects(
             self._session, objects, clips, outcome.target, target, dry_run=dry_run
@@ -347,66 +348,33 @@ class OutputWriter:
         outcome.report(notices, strict=self._settings.strict)
         self.put(outcome, job, outputs)
 
-    def _report_left_out(self, objects: list[Any], outcome: Outcome, target: BlenderFormat) -> None:
+    def _report_left_out(self, objects: list[Any], outcome: Outcome, target: BlenderFormat, report: Report) -> None:
         """Report objects whose surfaces Blender's exporter does not write."""
         from ...blender_data.addon_formats.addon_export import count_faces
 
         context = self._session.load_for_changes().context
-        counts = {
-            obj.name: count_faces(context, [obj], triangulated=target.is_triangulated)
-            for obj in objects
-            if obj.type in target.left_out
-        }
-        missing = sum(counts.values())
-        if missing:
+        unwritten = [obj for obj in objects if obj.type in target.left_out]
+        counts = {obj.name: count_faces(context, [obj], triangulated=target.is_triangulated) for obj in unwritten}
+        if missing := sum(counts.values()):
             outcome.facts = {**(outcome.facts or {}), "missing_faces": missing}
-            self._report_loss(
-                outcome,
-                "faces-left-out-by-exporter",
-                "{} not carried over by Blender's exporter: {}",
-                counted(missing, target.face_label),
-                listed([name for name, count in counts.items() if count]),
-            )
+            template, names = "{} not carried over by Blender's exporter: {}", listed([n for n in counts if counts[n]])
+            report.loss("faces-left-out-by-exporter", template, counted(missing, target.face_label), names)
 
-    def _report_sharp_edges(self, objects: list[Any], outcome: Outcome) -> None:
-        """Report objects whose sharp edges become smooth, since the file has one normal for each vertex."""
-        from ...blender_data.addon_formats.addon_export import sharp_objects
 
-        sharp = sharp_objects(self._session.load_for_changes().context, objects)
-        if sharp:
-            self._report_loss(
-                outcome,
-                "sharp-edges-left-out",
-                "{} not carried over, since the file has one normal a vertex: {}",
-                counted(len(sharp), "object's sharp edges", "objects' sharp edges"),
-                listed(sharp),
-            )
+def _report_held_poses(objects: list[Any], outcome: Outcome, target: BlenderFormat, report: Report) -> None:
+    """Report objects with constant animations, of which the file stores the pose but not the animation."""
+    from ...blender_data.addon_formats.addon_import import held_blocks
 
-    def _report_held_poses(self, objects: list[Any], outcome: Outcome, target: BlenderFormat) -> None:
-        """Report objects with constant animations, of which the file stores the pose but not the animation."""
-        from ...blender_data.addon_formats.addon_import import held_blocks
-
-        held, has_movement = held_blocks(objects)
-        rigs = [block for block in held if getattr(block, "type", "") == "ARMATURE"]
-        if target.drops_held_objects:
-            has_movement, rigs = has_movement or bool(rigs), []
-        if has_movement:  # constant objects keep their pose, and moving ones preserve the length of the clip
-            held = rigs
-        elif held:
-            outcome.facts = {**(outcome.facts or {}), "clips": []}
-        if held:
-            self._report_loss(
-                outcome,
-                "held-pose-left-out",
-                "{} not carried over as animation: {}",
-                counted(len(held), "held pose"),
-                listed([block.name for block in held]),
-            )
-
-    def _report_loss(self, outcome: Outcome, code: str, template: str, *values: object) -> None:
-        report = Report()
-        report.loss(code, template, *values)
-        outcome.report(report.messages, strict=self._settings.strict)
+    held, has_movement = held_blocks(objects)
+    rigs = [block for block in held if getattr(block, "type", "") == "ARMATURE"]
+    if target.drops_held_objects:
+        has_movement, rigs = has_movement or bool(rigs), []
+    if has_movement:  # constant objects keep their pose, and moving ones preserve the length of the clip
+        held = rigs
+    elif held:
+        outcome.facts = {**(outcome.facts or {}), "clips": []}
+    names = [block.name for block in held]
+    report.loss_of("held-pose-left-out", "{} not carried over as animation: {}", names, "held pose")
 
 
 def _content_text(output: OutputFile) -> str:
@@ -433,12 +401,10 @@ def _too_many(parts: Sequence[Scene], job: ConversionJob, target: Format, *, joi
     return Text(template, len(parts), some, way)
 
 
-def hidden_objects(objects: Iterable[Any]) -> Message:
-    """Return the message about objects that are left out because they are hidden."""
-    report = Report(item=listed([obj.name for obj in objects]))
-    report.loss("hidden-object-left-out", "hidden, left out")
-    message: Message = report.messages[0]
-    return message
+def report_hidden(objects: Iterable[Any], report: Report) -> None:
+    """Report objects that are left out because they are hidden, if there are any."""
+    if names := [obj.name for obj in objects]:
+        report.loss("hidden-object-left-out", "hidden, left out", item=listed(names))
 
 
 def turned_rigs(objects: Iterable[Any], uploaded: Format) -> list[Message]:
@@ -473,9 +439,8 @@ def turned_rigs(objects: Iterable[Any], uploaded: Format) -> list[Message]:
     return report.messages
 
 
-def lost_by_exporter(scene: Scene, target: BlenderFormat) -> list[Message]:
-    """Return the losses due to the implementation of the exporter, not to the format."""
-    report = Report()
+def report_lost_by_exporter(scene: Scene, target: BlenderFormat, report: Report) -> None:
+    """Report the losses due to the implementation of the exporter, not to the format."""
     _report_changed_names(scene, target, report)
     # Vertex animations are lost if exporters write several animations.
     moved = [clip.name for clip in scene.clips for _ in clip.vertices]
@@ -486,7 +451,6 @@ def lost_by_exporter(scene: Scene, target: BlenderFormat) -> list[Message]:
             counted(len(moved), "vertex animation"),
             listed(of_kind("animation", list(dict.fromkeys(moved)))),
         )
-    return report.messages
 
 
 def _report_changed_names(scene: Scene, target: BlenderFormat, report: Report) -> None:
@@ -504,11 +468,13 @@ def _report_changed_names(scene: Scene, target: BlenderFormat, report: Report) -
         report.change("name-with-replaced-characters", "{} _ for {}: {}", get, target.replaced_label, listed(changed))
 
 
-def lost_movement(objects: list[Any], options: ExportOptions, target: BlenderFormat, clips: int) -> list[Message]:
-    """Return messages about movement that Blender's exporter does not write."""
+def _report_lost_movement(
+    objects: list[Any], options: ExportOptions, target: BlenderFormat, clips: int, report: Report
+) -> None:
+    """Report movement that Blender's exporter does not write."""
     from ...blender_data.exporting import left_out
 
-    report, can = Report(), target.capabilities
+    can = target.capabilities
     # These exporters sample the whole scene for a single animation, which has all movement then.
     is_sampled = (can.joins_clips and clips > 0) or (bool(target.every_action) and clips == 1)
     if not can.clips:
@@ -516,15 +482,3 @@ def lost_movement(objects: list[Any], options: ExportOptions, target: BlenderFor
     else:
         left_out.report_metaballs(objects, report)
         left_out.report_without_action([] if is_sampled else objects, report)
-    return report.messages
-
-
-def lost_objects(objects: list[Any], can: Capabilities) -> list[Message]:
-    """Return a message about objects without a surface, which formats without a node tree leave out."""
-    from ...blender_data.armature_modifiers import MESHABLE
-
-    lost = [obj.name for obj in objects if obj.type not in MESHABLE | _CARRIED]
-    report = Report()
-    if not can.node_hierarchy:
-        report.loss_of("object-without-surface-left-out", "{} without a surface not carried over: {}", lost)
-    return report.messages

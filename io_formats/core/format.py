@@ -23,7 +23,7 @@ from .recognition import Match, NearMiss
 
 if TYPE_CHECKING:
     from ..projects import Projects
-    from .placement import NodeEdit, Patched
+    from .placement import KnownFiles, NewNodes, NodeEdit, Patched
     from .scene import Scene  # not at run time: it imports NumPy, which slows the start of commands
 
 
@@ -103,6 +103,8 @@ class FileFormat:
     """Whether ``mapping`` completes scenes by other files of the project that their file is in."""
     is_patched: bool = False
     """Whether ``patching`` changes the nodes of imported files."""
+    adds_models: bool = False
+    """Whether ``additions`` makes nodes and files for objects that are new in an imported file."""
     is_patched_whole: bool = False
     """Whether a change that cannot be written prevents all changes; otherwise it is left out and reported."""
     is_built_by_linking: bool = False
@@ -212,6 +214,30 @@ class FileFormat:
             return None
         refusal: Text | None = self.modules("patching").refusal(path, self.import_options.among(options))
         return refusal
+
+    def new_nodes(
+        self, document: Any, scene: Scene, path: Path, projects: Projects, known: KnownFiles, reserved: Collection[str]
+    ) -> NewNodes:
+        """Return nodes for the first part of a scene's placement that can be added to an imported file.
+
+        Parameters
+        ----------
+        document, path:
+            The imported file.
+        scene:
+            The new nodes, all without parents, and their models.
+        known:
+            The files beside the imported one.
+        reserved:
+            As in :meth:`patch`.
+
+        Raises
+        ------
+        ExportError
+            Data that no file can hold.
+        """
+        made: NewNodes = self.modules("additions").new_nodes(document, scene, path, projects, known, reserved)
+        return made
 
     def write_files(self, document: Any, stem: str) -> list[OutputFile]:
         """Encode a document as one or more files for one folder, the one that the user chose last.

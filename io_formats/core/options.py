@@ -8,10 +8,12 @@ line (``cli/option_arguments.py``).
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 from .errors import MeshferryError
@@ -79,26 +81,36 @@ class Option:
         return self.headless_default if headless and self.headless_default is not None else self.default
 
     def parsed(self, value: Any) -> Value:
-        """Return a value that a program gives: keys of choices in any case, paths as objects.
+        """Return a value that a program or the command line gives: keys of choices in any case, numbers also as text.
 
         Raises
         ------
         MeshferryError
-            The value has another type, or is not a choice.
+            The value has another type, is not a choice, or is beyond the limits.
         """
         if self.choices:
             keys = {choice.key.lower(): choice.key for choice in self.choices}
-            key = keys.get(str(value).lower().replace("-", "_"))
-            if key is None:
-                raise MeshferryError("'{}' cannot be '{}'; it is one of {}", self.keyword, value, ", ".join(keys))
-            return key
-        if self.is_path and isinstance(value, os.PathLike):
-            value = os.path.abspath(value)
-        kind = type(self.default)
-        if isinstance(value, bool) != (kind is bool) or not isinstance(value, (int, float) if kind is float else kind):
-            raise MeshferryError("'{}' cannot be {!r}; it is a {}", self.keyword, value, _KINDS[kind])
-        found: Value = value
-        return found
+            if key := keys.get(str(value).lower().replace("-", "_")):
+                return key
+            raise MeshferryError("'{}' is not one of {}", value, ", ".join(keys), item=self.keyword)
+        if self.is_path and value and isinstance(value, str | os.PathLike):
+            return str(Path(value).expanduser().absolute())  # does not depend on the folder of a .blend file
+        kind: Any = type(self.default)
+        is_number = kind in (int, float)
+        try:
+            found = kind(value)
+        except (TypeError, ValueError, OverflowError):
+            found = None
+        is_same = found == value or (isinstance(value, str) and is_number)
+        if found is None or isinstance(value, bool) != (kind is bool) or not is_same:
+            raise MeshferryError("'{}' is not a {}", value, _KINDS[kind], item=self.keyword)
+        if is_number and not math.isfinite(found):
+            raise MeshferryError("'{}' is not a finite number", value, item=self.keyword)
+        if is_number and self.minimum is not None and found < self.minimum:
+            raise MeshferryError("{} is below the least, {:g}", value, self.minimum, item=self.keyword)
+        if is_number and self.maximum is not None and found > self.maximum:
+            raise MeshferryError("{} is above the most, {:g}", value, self.maximum, item=self.keyword)
+        return found  # type: ignore[no-any-return]
 
 
 _KINDS = {bool: "truth value", int: "whole number", float: "number", str: "text"}

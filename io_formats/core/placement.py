@@ -8,7 +8,7 @@ may be used by thousands of nodes, and is read once.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
@@ -21,6 +21,7 @@ from .messages import Message, Text, listed
 
 if TYPE_CHECKING:
     from .addon_files import SourceFile
+    from .format import OutputFile
     from .scene import Scene
     from .shading import Pixels
 
@@ -287,6 +288,12 @@ class PlacementPart:
     model_property: str = ""
     """Name of the property that holds the path of a node's model, if a new object with this property becomes a node."""
 
+    @property
+    def only_root(self) -> str:
+        """Key of the only node without a parent; empty if there are several."""
+        roots = [node.key for node in self.nodes if node.parent < 0]
+        return roots[0] if len(roots) == 1 else ""
+
 
 @dataclass
 class Placement:
@@ -410,6 +417,42 @@ class Patched:
     messages: Sequence[Message] = ()
     removed: Mapping[str, str] = field(default_factory=dict)
     """Text of each removed node, by its key, without nodes that have texts of their own."""
+
+
+@dataclass(frozen=True)
+class NewNode:
+    """A node for an object that was made in Blender, as text that an edit can add to the file."""
+
+    key: str
+    text: str
+    """``NodeEdit.content``; the transform is relative to the world."""
+    kind: str
+    """``PlacedNode.kind``"""
+    surfaces: Sequence[tuple[str, str]]
+    """Name and ``Material.identity`` of each surface; without a material, that is empty."""
+
+
+@dataclass(frozen=True)
+class NewNodes:
+    """Nodes to add to a file, and the files that these need."""
+
+    nodes: Sequence[NewNode]
+    models: Sequence[str]
+    """File of each model, relative to the folder of the file, with ``/``."""
+    outputs: Sequence[OutputFile]
+    messages: Sequence[Message] = ()
+
+
+@dataclass(frozen=True)
+class KnownFiles:
+    """Files beside a file that places models. Names are relative to its folder, with ``/``."""
+
+    own: Collection[str] = ()
+    """Files that earlier exports made for it and that did not change since. Only these may be replaced."""
+    used: Collection[str] = ()
+    """Files of models in use, which get no other model."""
+    of_models: Mapping[int, str] = field(default_factory=dict)
+    """Files of the models that have one already, by index."""
 
 
 def edit_texts(edits: Sequence[NodeEdit], most: int = 8) -> list[Text]:

@@ -10,7 +10,6 @@ import functools
 import os
 import re
 import sys
-import tempfile
 import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -105,6 +104,8 @@ def rules_of(folder: str) -> NameRules:
         if parent == folder:
             return CAUTIOUS
         folder = parent
+    import tempfile  # slow to import, and readers do not need it
+
     try:
         with tempfile.NamedTemporaryFile(dir=folder, prefix=f".{_PROBE}", suffix=f"-ß-{_COMPOSED}") as probe:
             return _rules_by(os.path.basename(probe.name), lambda name: os.path.lexists(os.path.join(folder, name)))

@@ -14,7 +14,7 @@ HIGHEST_RATIO = 255
 """Largest possible ratio of inflated to compressed size: one byte adds at most 255 to a length."""
 
 
-def decode(data: bytes | bytearray | memoryview, size: int, *, item: str = "", is_exact: bool = True) -> bytearray:
+def decode(data: bytes | bytearray | memoryview, size: int, *, item: str = "") -> bytearray:
     """Decode a block to ``size`` bytes.
 
     Parameters
@@ -25,8 +25,6 @@ def decode(data: bytes | bytearray | memoryview, size: int, *, item: str = "", i
         Expected size of the output. Nothing is allocated in advance, so that a wrong size costs no memory.
     item:
         The owner of the block, for errors.
-    is_exact:
-        Whether less output than ``size`` is an error.
 
     Raises
     ------
@@ -68,7 +66,7 @@ def decode(data: bytes | bytearray | memoryview, size: int, *, item: str = "", i
                 result += (piece * (length // distance + 1))[:length]
     except IndexError:
         raise _broken("it is cut off", end, item) from None
-    if is_exact and len(result) != size:
+    if len(result) != size:
         raise _broken(Text("{:,} of {:,} bytes are decoded", len(result), size), end, item)
     return result
 

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+
+from .transforms import matrix_of_transform
+
+if TYPE_CHECKING:
+    from ..core.scene import Joint, Node
 
 Array = npt.NDArray[np.float64]
 
@@ -46,3 +52,14 @@ def world_matrices(local: Array, parents: Sequence[int]) -> Array:
             if parents[index] >= 0:
                 world[index] = world[parents[index]] @ local[index]
     return world
+
+
+def local_matrices(parts: Sequence[Joint | Node]) -> Array:
+    """Return the matrices of nodes or joints relative to their parents, (J, 4, 4)."""
+    local = [matrix_of_transform(part.translation, part.rotation, part.scale) for part in parts]
+    return np.array(local).reshape(-1, 4, 4)
+
+
+def placed_matrices(parts: Sequence[Joint | Node]) -> Array:
+    """Return the matrices of nodes or joints in the space of the roots, (J, 4, 4)."""
+    return world_matrices(local_matrices(parts), [part.parent for part in parts])

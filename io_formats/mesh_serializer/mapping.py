@@ -13,10 +13,7 @@ from ..core.messages import Message, Report, counted
 from ..core.scene import Mesh, Node, Role, Scene, Surface
 from ..geometry.triangles import part_of_slots, triangle_runs
 from ..geometry.vertices import count_loose, repeats_corners
-from ..passes.flatten import meshes_in_one_space
-from ..passes.join_meshes import join
 from .document import MOST_SAFE, Document, Variant
-from .document_builder import DocumentBuilder, is_too_large, split_by_vertices
 from .format import ReadOptions, WriteOptions
 from .scene_builder import SceneBuilder
 
@@ -95,6 +92,9 @@ def files_of(scene: Scene, options: WriteOptions) -> list[Scene]:
     """
     nodes = [node for node in scene.nodes if node.mesh is not None and node.lod == 0 and node.role is Role.RENDER]
     if options.mesh_files == "JOINED" and len(nodes) > 1:
+        from ..passes.flatten import meshes_in_one_space  # slow to import, and readers do not need it
+        from ..passes.join_meshes import join
+
         bare = [replace(node, mesh=node.mesh and _at_rest(node.mesh)) for node in nodes]
         nodes = [Node(scene.name, mesh=join(meshes_in_one_space(bare)), choices=all_choices(nodes))]
     parts = [part for node in nodes for part in _parts(scene, node, options)]
@@ -112,6 +112,8 @@ def _parts(scene: Scene, node: Node, options: WriteOptions) -> Iterator[Node]:
     if node.mesh is None or options.large_meshes != "SPLIT" or 3 * node.mesh.triangle_count <= MOST_SAFE:
         yield whole
         return
+    from .document_builder import is_too_large, split_by_vertices  # as above
+
     report = scene.report.about(node.name)
     mesh = split_by_vertices(node.mesh, options, scene.tolerance, report)
     if not is_too_large(mesh):
@@ -149,6 +151,8 @@ def from_scene(scene: Scene, options: WriteOptions) -> Document:
     ExportError
         No faces, more vertices or triangles than a file holds, or NaN or infinite coordinates.
     """
+    from .document_builder import DocumentBuilder  # as above
+
     return DocumentBuilder(scene, options).build()
 
 

@@ -164,7 +164,7 @@ def sample_clip(clip: Clip, scene: Scene, fps: float, times: Floats | None = Non
     fps:
         Frames per second.
     times:
-        (F,) seconds of the frames; default: all frames up to the end of the clip.
+        (F,) seconds of the frames; default: all frames up to the end of the clip. Existing frames are sampled, too.
 
     Raises
     ------
@@ -182,8 +182,30 @@ def sample_clip(clip: Clip, scene: Scene, fps: float, times: Floats | None = Non
                 MOST_FRAMES / fps,
             )
         times = np.arange(max(round(clip.duration * fps), 0) + 1) / fps
+    else:
+        clip = _at(clip, times)
     tracks = [_track(track, scene.skeletons[track.skeleton].joints, times) for track in clip.keys]
     return replace(clip, fps=fps, frame_count=len(times), transforms=[*clip.transforms, *tracks], keys=[])
+
+
+def _at(clip: Clip, times: Floats) -> Clip:
+    """Return a clip with its frames sampled at other times."""
+    own = np.arange(clip.frame_count) / (clip.fps or DEFAULT_RATE) if clip.times is None else clip.times
+
+    def sampled(values: FloatArray) -> FloatArray:
+        found = values_at(Keys(own, values.reshape(len(own), -1).astype(np.float64)), times)
+        return found.reshape(-1, *values.shape[1:]).astype(np.float32)
+
+    transforms = [
+        replace(
+            track,
+            translation=sampled(track.translation),
+            rotation=sampled(continuous_rotations(track.rotation)),
+            scale=sampled(track.scale),
+        )
+        for track in clip.transforms
+    ]
+    return replace(clip, transforms=transforms, vertices=[replace(t, points=sampled(t.points)) for t in clip.vertices])
 
 
 def _track(track: KeyTrack, joints: Sequence[Joint], times: Floats) -> TransformTrack:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ..core.capabilities import Capabilities
 from ..core.scene import AnyArray, Layer, Mesh, Node, Role, Scene
 from ..geometry import hierarchy
-from ..geometry.transforms import MIRROR, cofactors, matrices_to_quaternions, matrix_of_transform
+from ..geometry.transforms import MIRROR, cofactors, matrices_to_quaternions
 from ..geometry.triangles import with_corners
 from .lods import separate, without_level
 
@@ -118,7 +118,7 @@ def place(scene: Scene) -> None:
 
 def _placed(nodes: Sequence[Node]) -> list[Node]:
     """Return the nodes without parents, with world transforms; shear and mirroring go into copies of the meshes."""
-    worlds = _worlds(nodes)
+    worlds = hierarchy.placed_matrices(nodes)
     placed: list[Node] = []
     for number, node in enumerate(nodes):
         if node.mesh is None or node.skeleton is not None:
@@ -128,7 +128,7 @@ def _placed(nodes: Sequence[Node]) -> list[Node]:
         if not (0 <= owner < len(nodes)) or nodes[owner].mesh is None:
             owner = number
         frame = _frame(nodes[owner], worlds[owner])
-        rest = np.linalg.inv(_local(frame)) @ worlds[number]
+        rest = np.linalg.inv(hierarchy.local_matrices([frame])[0]) @ worlds[number]
         if np.allclose(rest, MIRROR, rtol=0, atol=_ALIGNED):
             rest = MIRROR  # exactly, so that all mirrored instances of a mesh have equal points
         aligned = np.allclose(rest, np.identity(4), rtol=0, atol=_ALIGNED)
@@ -173,7 +173,7 @@ def flatten(scene: Scene) -> None:
     """
     if all(_rests(node) for node in scene.nodes):
         return
-    worlds = _worlds(scene.nodes)
+    worlds = hierarchy.placed_matrices(scene.nodes)
     flat: list[Node] = []
     places: dict[int, int] = {}
     for index, node in enumerate(scene.nodes):
@@ -195,16 +195,6 @@ def flatten(scene: Scene) -> None:
 
 def _rests(node: Node) -> bool:
     return node.parent < 0 and (node.translation, node.rotation, node.scale) == _IDENTITY
-
-
-def _worlds(nodes: Sequence[Node]) -> Matrix:
-    """Return the world matrix of every node, (n, 4, 4); parents may come after their children."""
-    local = np.array([_local(node) for node in nodes]).reshape(-1, 4, 4)
-    return hierarchy.world_matrices(local, [node.parent for node in nodes])
-
-
-def _local(node: Node) -> Matrix:
-    return matrix_of_transform(node.translation, node.rotation, node.scale)
 
 
 def moved(mesh: Mesh, world: Matrix) -> Mesh:

@@ -12,7 +12,6 @@ from ..core.messages import Report, Text, counted, listed
 from ..core.placement import ModelUse, PartUse, PlacedModel, PlacedNode, Placement, PlacementPart, SlotUse
 from ..core.scene import Clip, Mesh, Node, Scene
 from ..geometry import hierarchy
-from ..geometry.transforms import matrix_of_transform
 from ..geometry.triangles import part_of_slots
 from .clips import with_frames
 from .flatten import Matrix, moved
@@ -48,8 +47,8 @@ class _Placer:
         """Add the nodes of the scene, parents first."""
         scene = self.scene
         parents = [node.parent for node in scene.nodes]
-        local = [matrix_of_transform(node.translation, node.rotation, node.scale) for node in scene.nodes]
-        self._worlds = hierarchy.world_matrices(np.array(local).reshape(-1, 4, 4), parents)
+        local = hierarchy.local_matrices(scene.nodes)
+        self._worlds = hierarchy.world_matrices(local, parents)
         self._above = set(parents)
         self._finest = {node.lod_of for node in scene.nodes}
         needed = {n for n, node in enumerate(scene.nodes) if n in self._above or not self._is_level(node, n)}

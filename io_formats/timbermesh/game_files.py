@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 
@@ -24,6 +25,11 @@ class GameArchive:
             self._names = {path_key(info.filename): info.filename for info in archive.infolist()}
         self.folders = {key.rpartition("/")[0] for key in self._names}
         """Keys of the folders with blueprints."""
+
+    @property
+    def keys(self) -> Iterable[str]:
+        """Keys of the paths of all entries."""
+        return self._names.keys()
 
     def is_current(self) -> bool:
         """Return whether the archive has not changed."""

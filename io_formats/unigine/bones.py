@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..core.errors import ExportError
 from ..core.messages import Named, Report, Text, counted, listed, of_kind
-from ..core.scene import FloatArray, Joint, Skeleton
+from ..core.scene import FloatArray, Joint, Mesh, Scene, Skeleton
 from ..encodings.byte_reader import ByteStream
-from ..geometry.hierarchy import own_ancestor
+from ..geometry.hierarchy import own_ancestor, parents_first
 from . import values
 
 MOST_BONES = 32768
@@ -79,8 +79,10 @@ def encode_table(bones: Sequence[Bone]) -> bytes:
     return b"".join(values.encode_string(bone.name) + bone.parent.to_bytes(2, "little", signed=True) for bone in bones)
 
 
-def read_transforms(stream: ByteStream, bones: Sequence[Bone]) -> FloatArray:
-    """Read the local bind transforms of all bones, (nb, 10) float32: translation, rotation (x, y, z, w), scale.
+def read_transforms(stream: ByteStream, bones: Sequence[Bone], kind: str = "bind") -> FloatArray:
+    """Read the local transforms of all bones, (nb, 10) float32: translation, rotation (x, y, z, w), scale.
+
+    ``kind`` names the transforms in messages.
 
     Raises
     ------
@@ -88,12 +90,12 @@ def read_transforms(stream: ByteStream, bones: Sequence[Bone]) -> FloatArray:
         The data is cut off, or a value is NaN or infinite.
     """
     start = stream.position
-    transforms: FloatArray = stream.array(np.float32, (len(bones), 10), "the bind transforms of the bones")
+    transforms: FloatArray = stream.array(np.float32, (len(bones), 10), Text("the {} transforms of the bones", kind))
     broken = np.flatnonzero(~np.isfinite(transforms).all(1))
     if len(broken):
         place = int(broken[0])
-        template = "The bind transform of bone '{}' holds a number that is not finite"
-        raise stream.error(template, Named("bone", bones[place].name), offset=start + 40 * place)
+        template = "The {} transform of bone '{}' holds a number that is not finite"
+        raise stream.error(template, kind, Named("bone", bones[place].name), offset=start + 40 * place)
     return transforms
 
 
@@ -170,3 +172,33 @@ def from_skeleton(skeleton: Skeleton) -> tuple[list[Bone], FloatArray]:
             "Bone '{}' of '{}': its rest transform holds NaN or infinite values", Named("bone", name), skeleton.name
         )
     return [Bone(joint.name, joint.parent) for joint in skeleton.joints], transforms
+
+
+def with_parents_first(scene: Scene) -> Scene:
+    """Return a scene of one skeleton with parents before their children, the order of SDK 2.21 and later.
+
+    The given scene is not modified; it is returned if it has that order.
+    """
+    joints = scene.skeletons[0].joints if scene.skeletons else []
+    order = parents_first([joint.parent for joint in joints])
+    if order == sorted(order):
+        return scene
+    place = np.argsort(order)
+    ordered = [joints[old] for old in order]
+    moved = [replace(one, parent=int(place[one.parent]) if one.parent >= 0 else -1) for one in ordered]
+
+    def with_weights(mesh: Mesh | None) -> Mesh | None:
+        if mesh is None or mesh.joint_indices is None:
+            return mesh
+        old = mesh.joint_indices
+        known = (old >= 0) & (old < len(joints))  # others are reported later
+        return replace(mesh, joint_indices=np.where(known, place[np.where(known, old, 0)], old))
+
+    clips = [
+        replace(clip, transforms=[replace(one, target=int(place[one.target])) for one in clip.transforms])
+        for clip in scene.clips
+    ]
+    for clip in clips:
+        clip.transforms.sort(key=lambda track: track.target)
+    nodes = [replace(node, mesh=with_weights(node.mesh)) for node in scene.nodes]
+    return replace(scene, nodes=nodes, skeletons=[replace(scene.skeletons[0], joints=moved)], clips=clips)

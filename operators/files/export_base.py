@@ -264,7 +264,7 @@ class ExportScene(ExportDialog):
 
         Another target is an undo step: undoing a later edit must not lead back to the file of the import.
         """
-        from ...blender_data.reloading.agreement import Written, note_export
+        from ...blender_data.reloading.agreement import note_export
 
         objects = source.objects or candidates_of(context, source)
         clip_files = clip_files_of(context, source, values)
@@ -284,7 +284,7 @@ class ExportScene(ExportDialog):
             file_records.write(moved, record, is_confirmed=True)
             others = [owner for owner in owners if owner not in moved]
             file_records.write(others, record, is_confirmed=True, is_target=False)
-            note_export(objects, Written(path, scene, self.format.capabilities, values))
+            note_export(objects, path, scene, self.format, values)
         if has_new_target and not bpy.app.background:
             bpy.ops.ed.undo_push(message=self.bl_label)
 

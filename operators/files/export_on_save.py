@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -59,7 +58,7 @@ class EXPORT_SCENE_OT_meshferry_on_save(LongWork, bpy.types.Operator):
         messages = Messages()
         blend = bpy.data.filepath
         ready: list[Encoded] = []
-        companions: dict[str, str] = {}
+        done: list[Encoded] = []
         allowed = _split(context.scene)[0]
         elsewhere = {path for scene in bpy.data.scenes for path in _split(scene)[0]} - {*allowed}
         for number, (path, found) in enumerate(allowed.items()):
@@ -70,22 +69,17 @@ class EXPORT_SCENE_OT_meshferry_on_save(LongWork, bpy.types.Operator):
                     _refuse_unknown(encoded)
                     ready.append(encoded)
                 else:
-                    companions.update(_companions(encoded))
+                    done.append(encoded)
         if not save_queue.session().is_trusted() or bpy.data.filepath != blend:
             return {"CANCELLED"}  # saved meanwhile under another path, about which the user is asked first
-        unchanged = len(allowed) - len(ready) - len(messages.failures)
-        digests: dict[str, str] = {}
+        unchanged = len(done)
         for encoded in ready:
-            path = encoded.record.path
-            with messages.outcome(str(path)) as name:
-                _write(encoded, name, messages)
-                if isinstance(encoded, EncodedAgain):
-                    for found in allowed[path]:
-                        encoded.note(object_selection.candidates_of(context, found.source), is_stored=False)
-                digests[file_key(path)] = file_records.digest_of(path)
-                companions.update(_companions(encoded))
+            with messages.outcome(str(encoded.record.path)) as name:
+                encoded.write(use_blend=False)
+                messages.warn(name, encoded.messages)
+                done.append(encoded)
         with messages.attempt(blend):
-            _store_digests(allowed, digests, companions)
+            _store_digests(allowed, done, done[unchanged:])
         save_queue.done()
         _conclude(self, messages, unchanged, len(elsewhere))
         return {"FINISHED"}
@@ -120,66 +114,39 @@ def _refuse_unknown(encoded: Encoded) -> None:
         There is such a file. The user allowed only the chosen file of the set.
     """
     if isinstance(encoded, EncodedAgain):
-        unknown = encoded.unknown_companions(file_records.exports_of_blend(bpy.data.filepath).companions)
+        known = file_records.exports_of_blend(bpy.data.filepath).companions
+        unknown = []
+        for place in encoded.changed_companions():
+            entry = file_records.session_file(place) or file_records.SessionFile()
+            digests = {entry.digest, known.get(file_key(place), "")} - {""}
+            if place.exists() and file_records.digest_of(place) not in digests:
+                unknown.append(place.name)
         if unknown:
-            names = listed([path.name for path in unknown], 3)
-            raise ExportError("{} exists already and was not written on save; choose Re-export to replace it", names)
+            text = "{} exists already and was not written on save; choose Re-export to replace it"
+            raise ExportError(text, listed(unknown, 3))
 
 
-def _companions(encoded: Encoded) -> dict[str, str]:
-    """Return the digests of the companion files of a set, by their keys."""
-    if not isinstance(encoded, EncodedAgain):
-        return {}
-    return {file_key(place): file_records.digest_of(place) for place, _output in encoded.companions()}
-
-
-def _write(encoded: Encoded, name: str, messages: Messages) -> None:
-    """Replace a file."""
-    if not isinstance(encoded, EncodedAgain):
-        encoded.write(use_blend=False)
-        messages.warn(name, encoded.messages)
-        return
-    path = encoded.record.path
-    session = file_records.session_files().setdefault(str(path), file_records.SessionFile())
-    told = encoded.write(only_changed=True)
-    session.digest, session.is_confirmed = file_records.digest_of(path), True
-    messages.warn(name, told)
-
-
-def _store_digests(paths: Iterable[Path], digests: dict[str, str], companions: dict[str, str]) -> None:
-    """Store the digests of written files, and new files in folders that the user allowed."""
+def _store_digests(paths: Iterable[Path], done: Iterable[Encoded], written: Iterable[Encoded]) -> None:
+    """Store the digests of written files and of companion files, and new files in folders that the user allowed."""
     allowed = file_records.exports_of_blend(bpy.data.filepath)
-    before = replace(allowed, digests=dict(allowed.digests), companions=allowed.companions)
     for path in paths:
         allowed.allow(path)
-    allowed.digests.update(digests)
-    allowed.companions = {**allowed.companions, **companions}
-    if allowed != before:
-        _store(allowed)
+    sets = [encoded for encoded in done if isinstance(encoded, EncodedAgain)]
+    beside = [place for encoded in sets for place in encoded.companions()]
+    allowed.digests.update({file_key(one.record.path): file_records.digest_of(one.record.path) for one in written})
+    allowed.companions.update({file_key(place): file_records.digest_of(place) for place in beside})
+    if allowed != file_records.exports_of_blend(bpy.data.filepath):
+        allowed.store()
 
 
 def _is_stored(operator: Any, allowed: file_records.AllowedExports) -> bool:
     """Store a list, or warn; return whether it is stored."""
     try:
-        _store(allowed)
+        allowed.store()
     except MeshferryError as problem:
         warn(operator, "{}", problem.sentence())
         return False
     return True
-
-
-def _store(allowed: file_records.AllowedExports) -> None:
-    """Store a list.
-
-    Raises
-    ------
-    MeshferryError
-        It cannot be written.
-    """
-    try:
-        allowed.store()
-    except OSError as problem:
-        raise ExportError("The list of files cannot be stored: {}", problem) from None
 
 
 def _conclude(operator: Any, messages: Messages, unchanged: int, elsewhere: int) -> None:

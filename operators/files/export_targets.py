@@ -7,7 +7,7 @@ import bpy
 
 from ...blender_data import file_records
 from ...blender_data.file_records import FileRecord, records
-from ...io_formats.registry import FORMATS, by_name
+from ...io_formats.registry import by_name, find
 from ..sidebar import import_homes_of
 
 
@@ -29,8 +29,7 @@ def moves_target(owner: Any, record: FileRecord) -> bool:
 
 def is_import(collection: Any) -> bool:
     """Return whether a collection was imported from a file of a format that is installed."""
-    name = collection.meshferry.file_format
-    return bool(collection.meshferry.source_path) and any(known.name == name for known in FORMATS)
+    return bool(collection.meshferry.source_path) and find(collection.meshferry.file_format) is not None
 
 
 def proposed(path: Path, owner: Any) -> Path:

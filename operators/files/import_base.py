@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from ...io_formats.core.import_choices import differs_from_choices
 from ...io_formats.core.messages import counted
 from ...io_formats.core.options import FILES_AS_LEVELS, Option
 from ...io_formats.partner_files import FileSet, file_sets
-from ...io_formats.registry import FORMATS
+from ...io_formats.registry import find
 from ..layouts import path_property, property_column
 from ..option_properties import (
     chosen_options,
@@ -105,8 +105,7 @@ class ImportFiles(LongWork, ImportHelper):
         if not self.file_formats:
             found = [format_of(path) for path in self.paths()]
             self.file_formats = "\n".join(known.name if known is not None else "?" for known in found)
-        by_name = {known.name: known for known in FORMATS}
-        return [by_name.get(name) for name in self.file_formats.splitlines()]
+        return [find(name) for name in self.file_formats.splitlines()]
 
     def options_for(self, known: Sequence[Format | None]) -> tuple[Option, ...]:
         """Return the options that concern files of these formats."""
@@ -260,7 +259,7 @@ def import_steps(
     try:
         for number, files in enumerate(sets):
             with messages.outcome(str(files.path)) as name, without_collection():
-                importing = import_file(context, files, options, general, ImportArmatures(armatures))
+                importing = import_file(context, files, options, general, armatures)
                 result = yield from scaled(importing, number / len(sets), (number + 1) / len(sets), name)
                 results.append(result)
                 if result.actions:  # another rate would change the speed of these
@@ -274,31 +273,28 @@ def import_steps(
     return messages, results
 
 
-@dataclass(frozen=True)
-class ImportArmatures:
-    """Armature objects of the open file that an import may use."""
-
-    candidates: Sequence[Any] = ()
-    """Armatures to which the content may be bound if none is chosen."""
-    chosen: Any = None
-
-
 def import_file(
     context: bpy.types.Context,
     files: FileSet,
     options: dict[str, Any],
     general: ImportOptions,
-    armatures: ImportArmatures,
+    candidates: Sequence[Any] = (),
+    armature: Any = None,
 ) -> Steps[Any]:
-    """Import one file with its partners; return its result."""
+    """Import one file with its partners; return its result.
+
+    Parameters
+    ----------
+    candidates:
+        Armature objects to which the content may be bound if there is no ``armature``.
+    """
     from ...blender_data.importing import armature_matching, importer
 
     loaded, digest, scene = yield from scaled(reading_steps(files, options), 0.0, 0.3)
     path = str(loaded.path)
     if files.levels:
         options = {**options, PARTNERS: {part: one.name for part, one in loaded.partners.items()}}
-    candidates = list(armatures.candidates)
-    armature = armatures.chosen or armature_matching.choose_for_scene(context, scene, candidates, general.armature)
+    armature = armature or armature_matching.choose_for_scene(context, scene, candidates, general.armature)
     choices = file_records.read_choices(armature) if armature is not None else ()
     if differs_from_choices(scene, choices):
         mapping = project_steps(

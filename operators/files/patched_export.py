@@ -53,7 +53,7 @@ def patch_steps(
             refuse_unknown(record)
         leave_edited_modes(context)
         with without_collection():
-            plan = yield from plan_patch(collection, session_projects())
+            plan = yield from plan_patch(collection, session_projects(), target)
         lines = [*plan.lines()] or [Text("nothing changed")]
         if is_dry_run:
             lines.insert(0, Text("nothing written"))
@@ -94,10 +94,10 @@ def question_of_patch(context: bpy.types.Context, record: FileRecord, collection
     leave_edited_modes(context)
     try:
         with without_collection():
-            plan = finish(plan_patch(collection, session_projects()))
+            plan = finish(plan_patch(collection, session_projects(), record.path))
     except MeshferryError:
         return ""  # the export reports it
-    if not plan.edits:
+    if not plan.is_changed():
         return ""
     path = question_of_path(record) or rpt_(Text("Write these changes into {}?", record.path))
     return "\n".join([path, *(rpt_(line) for line in (*plan.lines(), *plan.messages))])

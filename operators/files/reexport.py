@@ -1,6 +1,6 @@
 """File > Export > Re-export: write the file that the active object was last exported to or imported from again."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -11,9 +11,9 @@ from bpy.props import BoolProperty, StringProperty
 from ...blender_data import file_records, import_marks
 from ...blender_data.animation.clip_sources import clip_name
 from ...blender_data.exporting import object_selection
-from ...blender_data.file_records import BACKUP, FileRecord, SessionFile, file_key
+from ...blender_data.file_records import BACKUP, FileRecord, SessionFile
 from ...blender_data.steps import Steps, scaled, without_bpy
-from ...io_formats.api import EncodedFile, SceneFiles, load_set, scene_name
+from ...io_formats.api import EncodedFile, load_set, scene_name
 from ...io_formats.core.errors import ExportError, FormatError, MeshferryError
 from ...io_formats.core.format import Format, OutputFile
 from ...io_formats.core.messages import Message, Text, counted
@@ -56,77 +56,75 @@ class FoundFile(NamedTuple):
 class EncodedAgain:
     """The new content of a file, ready to be written."""
 
-    record: FileRecord
+    found: FoundFile
+    objects: list[Any]
+    """The objects that may be in the file."""
     target: Format
     values: dict[str, Any]
     """Values of the options of the export."""
-    files: SceneFiles
+    scene: Scene
     encoded: EncodedFile
     others: list[Any]
     """Actions from other files that concern this file."""
     left_out: list[Any]
     """Those of them that are not in the new content."""
+    messages: list[Message]
+    """Messages of the export."""
+
+    @property
+    def record(self) -> FileRecord:
+        """The record of the file."""
+        return self.found.record
 
     def is_changed(self) -> bool:
         """Return whether the content differs from the files on disk."""
         obsolete, _unknown = obsolete_files(self.record.path, self.encoded.outputs)
-        return self._is_chosen_changed() or bool(self._changed_companions() or obsolete)
+        return self._is_chosen_changed() or bool(self.changed_companions() or obsolete)
 
     def _is_chosen_changed(self) -> bool:
-        return not self.record.path.exists() or would_change(self.record.path, self.encoded.outputs[-1])
+        return is_new(self.record.path, self.encoded.outputs[-1])
 
-    def companions(self) -> list[tuple[Path, OutputFile]]:
-        """Return the files beside the chosen one, with their paths."""
-        return companions_of(self.record.path, self.encoded.outputs)
+    def companions(self) -> dict[Path, OutputFile]:
+        """Return the files beside the chosen one, by their paths."""
+        return dict(companions_of(self.record.path, self.encoded.outputs))
 
-    def _changed_companions(self) -> list[tuple[Path, OutputFile]]:
-        return [
-            (place, output) for place, output in self.companions() if not place.exists() or would_change(place, output)
-        ]
-
-    def unknown_companions(self, known: Mapping[str, str]) -> list[Path]:
-        """Return the files that would be replaced, although neither this session nor an export on save wrote them.
-
-        ``known`` has the digests of those that exports on save wrote, by their keys.
-        """
-        unknown = []
-        for place, _output in self._changed_companions():
-            entry = file_records.session_file(place)
-            digests = {entry.digest if entry is not None else "", known.get(file_key(place), "")}
-            if place.exists() and file_records.digest_of(place) not in digests - {""}:
-                unknown.append(place)
-        return unknown
+    def changed_companions(self) -> dict[Path, OutputFile]:
+        """Return those of the files beside the chosen one that do not exist or have other content."""
+        return {place: output for place, output in self.companions().items() if is_new(place, output)}
 
     def _changed_outputs(self) -> list[OutputFile]:
-        companions, chosen = [output for _place, output in self._changed_companions()], self.encoded.outputs[-1]
+        companions, chosen = self.changed_companions().values(), self.encoded.outputs[-1]
         if companions and not (chosen.delay or self._is_chosen_changed()):
             chosen = replace(chosen, data=b"", copy_of=self.record.path)  # thus left alone
         return [*companions, chosen]
 
     def note(self, objects: Iterable[Any], *, is_stored: bool = True) -> None:
         """Note that the file has these objects; see :func:`.agreement.note_export`."""
-        from ...blender_data.reloading.agreement import Written, note_export
+        from ...blender_data.reloading.agreement import note_export
 
-        written = Written(self.record.path, self.files.parts[0], self.target.capabilities, self.values)
-        note_export(objects, written, is_stored=is_stored)
+        note_export(objects, self.record.path, self.scene, self.target, self.values, is_stored=is_stored)
 
-    def write(self, *, only_changed: bool = False) -> list[Message]:
-        """Replace the file; return the messages of the export.
+    def write(self, *, use_blend: bool = True) -> None:
+        """Replace the file.
 
         Parameters
         ----------
-        only_changed:
-            Leave files alone whose content stays the same, except the chosen one of a set in which it must be newer.
+        use_blend:
+            Whether data blocks may be changed. Otherwise the export is noted only in the session, and files whose
+            content stays the same are left alone, except the chosen one of a set in which it must be newer.
 
         Raises
         ------
         ExportError
             The file was changed since it was last read or written, or cannot be written.
         """
-        path, outputs = self.record.path, self._changed_outputs() if only_changed else self.encoded.outputs
         refuse_changed(self.record)  # check again: the file may have been changed meanwhile
-        written = file_records.write_files(path, outputs)
-        return [*self.files.messages, *self.encoded.messages, *written, *note_of_clips(self.left_out, self.record)]
+        outputs = self.encoded.outputs if use_blend else self._changed_outputs()
+        self.messages += file_records.write_files(self.record.path, outputs)
+        self.messages += note_of_clips(self.left_out, self.record)
+        file_records.session_files()[str(self.record.path)].is_confirmed = True
+        if not use_blend:
+            self.note(self.objects, is_stored=False)
 
 
 class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
@@ -249,14 +247,15 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
             changes = yield from scaled(comparing, 0.9, 1.0)
         if ready is not None:
             with messages.outcome(str(path)) as name:
-                messages.warn(name, ready.write())
+                ready.write()
+                messages.warn(name, ready.messages)
                 record = replace(record, digest=file_records.digest_of(path))
                 if not ready.left_out:
                     record = replace(record, clip_files=clip_files_of(context, source, ready.values))
                     if ready.others:
                         record = replace(record, options=ready.values)  # the next re-export includes them, too
                 file_records.write(owners, record, is_confirmed=True, is_target=not self.file_format)
-                ready.note(object_selection.candidates_of(context, source))
+                ready.note(ready.objects)
                 names = frozenset(clip_name(action) for action in ready.others)
                 file_records.session_files()[str(path)].left_out |= names
         usage = ready.encoded.usage if ready is not None and messages.done else ""
@@ -284,8 +283,15 @@ def encode_again(
     files = yield from scaled(file_steps(context, source, name, target, values, own, baking), 0.1, 0.8)
     if len(files.parts) != 1:
         raise ExportError("{} files would be written; choose File > Export", len(files.parts))
-    encoded = yield from scaled(encode_steps(files.parts[0], path, target, values, given=record.given), 0.8, 1.0)
-    return EncodedAgain(record, target, values, files, encoded, others, left_out)
+    (scene,) = files.parts
+    encoded = yield from scaled(encode_steps(scene, path, target, values, given=record.given), 0.8, 1.0)
+    objects, messages = object_selection.candidates_of(context, source), [*files.messages, *encoded.messages]
+    return EncodedAgain(found, objects, target, values, scene, encoded, others, left_out, messages)
+
+
+def is_new(place: Path, output: OutputFile) -> bool:
+    """Return whether a file does not exist or has other content."""
+    return not place.exists() or would_change(place, output)
 
 
 def others_of(context: bpy.types.Context, record: FileRecord, source: object_selection.Source) -> list[Any]:

@@ -27,8 +27,6 @@ class Comparison:
     """Their names, see :func:`equal_nodes`; None if this holds for the whole file."""
     again: EncodedAgain | None = None
     """What Re-export would write; None if that is not clear."""
-    found: FoundFile | None = None
-    """The data blocks with the record of the file."""
 
     def is_whole(self) -> bool:
         """Return whether the file is what Re-export would write."""
@@ -40,13 +38,13 @@ class Comparison:
             return []
         return [obj for obj in objects if not is_unchanged(obj, self.unchanged)]
 
-    def agree(self, context: bpy.types.Context, objects: Iterable[Any]) -> None:
+    def agree(self, objects: Iterable[Any]) -> None:
         """Note that the file, which was read as it is now, has these objects as Re-export would write them."""
-        if self.again is not None and self.found is not None:
+        if self.again is not None:
             record = replace(self.again.record, digest=digest_of(self.again.record.path))
-            file_records.write(self.found.owners, record)
-            everything, chosen = candidates_of(context, self.found.source), {*objects}
-            self.again.note([obj for obj in everything if self.is_whole() or obj in chosen])
+            file_records.write(self.again.found.owners, record)
+            chosen = {*objects}
+            self.again.note([obj for obj in self.again.objects if self.is_whole() or obj in chosen])
 
 
 def compare_steps(context: bpy.types.Context, path: str, objects: Collection[Any]) -> Steps[Comparison]:
@@ -59,14 +57,14 @@ def compare_steps(context: bpy.types.Context, path: str, objects: Collection[Any
     except MeshferryError:
         return Comparison()
     if not again.is_changed():
-        return Comparison(None, again, found)
+        return Comparison(None, again)
     comparing = without_bpy("Comparing", decoded, found.record.path, again.target, again.encoded.outputs)
     scenes = yield from scaled(comparing, 0.9, 1.0)
     if scenes is None:
-        return Comparison((), again, found)
+        return Comparison((), again)
     same = equal_nodes(*scenes)
     is_whole = all({"", *(node.name for node in scene.nodes)} == same for scene in scenes)
-    return Comparison(None if is_whole else same, again, found)
+    return Comparison(None if is_whole else same, again)
 
 
 def _export_to(context: bpy.types.Context, path: str, objects: Collection[Any]) -> FoundFile | None:

@@ -1,7 +1,7 @@
 """Reload from File: replace the data of an imported collection, or the imported actions of an armature."""
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ from ...io_formats.api import format_of
 from ...io_formats.core.errors import MeshferryError
 from ...io_formats.core.messages import Named, Report, Text, counted, joined, listed, of_kind
 from ...io_formats.partner_files import FileSet, file_set
-from ...io_formats.registry import FORMATS, by_name
+from ...io_formats.registry import by_name, find
 from ..layouts import Sidebar, path_property, requires
 from ..option_properties import chosen_options
 from ..progress import DIALOG_WIDTH, LongWork
@@ -33,7 +33,7 @@ from ..selection import leave_edit_mode
 from ..sidebar import draw_wrapped, import_homes_of
 from ..translations import iface_, rpt_
 from . import export_on_save, reexport
-from .import_base import PARTNERS, ImportArmatures, import_file, summary_parts
+from .import_base import PARTNERS, import_file, summary_parts
 from .reload_comparison import Comparison, compare_steps
 from .session_projects import session_projects
 
@@ -113,12 +113,20 @@ class IMPORT_SCENE_OT_meshferry_reload(LongWork, bpy.types.Operator):
 
     def question(self, context: bpy.types.Context) -> str:
         """Return the edits that would be replaced, a line for each object; an empty string without any."""
+        from ...blender_data.exporting.placements.placement_patch import unedited_places
+
         source = find_source(context)
         if source is None or not replaced_edits(source.objects()):
             return ""
         path = self._path(source)
         comparison = finish(compare_steps(context, path, source.objects())) if Path(path).exists() else Comparison()
-        lines = [*replaced_edits(comparison.changed(source.objects())).values()]
+        objects = comparison.changed(source.objects())
+        if source.collection is not None and places_models(source.collection) and Path(path).exists():
+            with contextlib.suppress(MeshferryError):
+                _unedited, made = finish(unedited_places(source.collection, session_projects()))
+                stay = {*conflicts_of_made(made, source.collection), *(obj for obj, is_same in made.items() if is_same)}
+                objects = [obj for obj in objects if obj not in stay]
+        lines = [*replaced_edits(objects).values()]
         if not lines:
             return ""
         more = len(lines) - MOST_OBJECTS
@@ -177,6 +185,8 @@ class Reload:
         """Objects that stay, though their nodes changed."""
         self.unedited: dict[Any, bool] = {}
         """Objects of placements whose places stay; see ``unedited_places``."""
+        self.made: dict[Any, bool] = {}
+        """Objects with files that exports made, each with whether an export would leave these as they are."""
 
     def steps(self) -> Steps[tuple[str, ...]]:
         """Import the files and replace the old data; return the phrases of the summary. Errors and Esc undo all."""
@@ -202,7 +212,7 @@ class Reload:
             raise
         if not self.results:
             bpy.data.batch_remove(self.stand_ins)
-            self.comparison.agree(self.context, ())
+            self.comparison.agree(())
             return (Text("nothing changed"),)
         parts = summary_parts(self.results)
         found = self._replace(ledgers)
@@ -228,7 +238,7 @@ class Reload:
 
         collection = self.source.collection
         if collection is not None and places_models(collection):
-            return replace_placed(self.context, collection, self.results[0], self.unedited)
+            return replace_placed(self.context, collection, self.results[0], self.unedited, self._kept())
         keys = {home: key_of(home) for home in ledgers}
         kept = [self.pairs[new] for new in self.unchanged]
         paths = {self.path: self.source.path}
@@ -236,8 +246,14 @@ class Reload:
         found = replace_data(self.context, home, self.pairs, self.results, paths, self.unchanged)
         for owner, key in keys.items():
             move(key, owner, kept)
-        self.comparison.agree(self.context, [obj for obj in kept if obj not in self.conflicts])
+        self.comparison.agree([obj for obj in kept if obj not in self.conflicts])
         return found
+
+    def _kept(self) -> list[Any]:
+        """Return the objects made in Blender whose meshes stay; report those among them that the file has otherwise."""
+        found = conflicts_of_made(self.made, self.source.collection)
+        self._report_conflicts(found)
+        return [*found, *(obj for obj, is_same in self.made.items() if is_same)]
 
     def _import_collection(self) -> Steps[None]:
         """Import the file of the collection again, with new armatures."""
@@ -252,10 +268,12 @@ class Reload:
         for home in homes_of(collection) if places_models(collection) else ():
             if Path(self.path).exists() and (self.is_compared or is_edited(home, objects_of(home))):
                 with contextlib.suppress(MeshferryError):
-                    self.unedited |= yield from unedited_places(home, session_projects())
+                    unedited, made = yield from unedited_places(home, session_projects())
+                    self.unedited |= unedited
+                    self.made |= made
         bound = [armature for obj in objects if (armature := armature_of(obj)) is not None]
         others = [armature for armature in bound if armature not in objects]
-        stand_in = self._stand_in_for(others[0]) if others else None
+        stand_in = self._stand_in_for(others[0]) if others and not places_models(collection) else None
         result = yield from self._import(self.path, options, stand_in)
         if places_models(collection):
             return
@@ -284,12 +302,15 @@ class Reload:
         found = conflicts(rest, can, was_exported=was_exported)
         self.conflicts = [self.pairs[made] for made in found]
         self.unchanged += found
-        if found:
+        self._report_conflicts(self.conflicts)
+
+    def _report_conflicts(self, objects: list[Any]) -> None:
+        if objects:
             template = (
                 "Changed in the file, but kept, since the file holds the result of their modifiers, constraints, "
                 "instances, text, joining or separating: {}; apply it and reload, or import the file anew"
             )
-            self.report.loss("reload-conflict", template, listed([obj.name for obj in self.conflicts], 5))
+            self.report.loss("reload-conflict", template, listed([obj.name for obj in objects], 5))
 
     def _import_actions(self) -> Steps[None]:
         """Import the files of further actions of the armatures."""
@@ -323,8 +344,7 @@ class Reload:
         files = file_set(path, options) if partners is None else FileSet(Path(path), partners)
         mode = general.armature if armature is not None or general.armature == "NONE" else "NEW"
         general = replace(general, armature=mode, use_file_frame_rate=False)
-        armatures = ImportArmatures(chosen=armature)
-        result = yield from import_file(self.context, files, options, general, armatures)
+        result = yield from import_file(self.context, files, options, general, armature=armature)
         self.results.append(result)
         self.report.messages += result.warnings
         return result
@@ -336,6 +356,17 @@ class Reload:
         self.stand_ins.append(stand_in)
         self.pairs[stand_in] = armature
         return stand_in
+
+
+def conflicts_of_made(made: Mapping[Any, bool], collection: Any) -> list[Any]:
+    """Return the objects whose files differ from them, but hold more than their meshes, so that they stay.
+
+    ``made`` is as in ``Reload.made``.
+    """
+    from ...blender_data.reloading.agreement import is_baked
+
+    can = by_name(collection.meshferry.file_format).capabilities
+    return [obj for obj, is_same in made.items() if not is_same and (is_baked(obj, can) or armature_of(obj))]
 
 
 def find_source(context: bpy.types.Context) -> Any:
@@ -368,7 +399,8 @@ def is_imported(collection: Any) -> bool:
 
 def places_models(collection: Any) -> bool:
     """Return whether the file of a collection places models of other files."""
-    return any(known.capabilities.placement for known in FORMATS if known.name == collection.meshferry.file_format)
+    known = find(collection.meshferry.file_format)
+    return known is not None and known.capabilities.placement
 
 
 def action_files(armature: Any) -> dict[str, Any]:
@@ -388,7 +420,7 @@ def refuse_other_format(path: str, collection: Any) -> None:
     if not Path(path).exists():
         raise MeshferryError("The file does not exist; choose Reload from File in a window to select where it is now")
     found = format_of(path)
-    before = next((known for known in FORMATS if known.name == collection.meshferry.file_format), None)
+    before = find(collection.meshferry.file_format)
     if found is not None and before is not None and found != before:
         raise MeshferryError("The file is a {} now, but was a {}; choose File > Import", found.label, before.label)
 

@@ -165,5 +165,5 @@ def _mark(*, is_pending: bool) -> None:
         allowed.stamp = session().stamp
     try:
         allowed.store()
-    except (MeshferryError, OSError) as problem:
+    except MeshferryError as problem:
         print(f"Meshferry: the list of exports on save was not stored: {problem}")

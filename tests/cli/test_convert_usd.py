@@ -9,6 +9,7 @@ import pytest
 HEAD = b'#usda 1.0\n(\n    defaultPrim = "root"\n%s    upAxis = "Z"\n)\n\ndef Xform "root"\n{\n}\n'
 
 
+@pytest.mark.needs_bpy
 @pytest.mark.parametrize(
     ("stated", "rate"),
     [
@@ -21,20 +22,25 @@ HEAD = b'#usda 1.0\n(\n    defaultPrim = "root"\n%s    upAxis = "Z"\n)\n\ndef Xf
     ],
 )
 def test_rate_of_text(tmp_path, stated, rate):
+    import bpy
     from meshferry.cli.conversions.blender_exchange import frames_per_second
 
+    require_usd()
     (tmp_path / "a.usda").write_bytes(HEAD % stated)
-    assert frames_per_second(tmp_path / "a.usda") == rate
+    assert frames_per_second(tmp_path / "a.usda", bpy) == rate
     with zipfile.ZipFile(tmp_path / "a.usdz", "w") as archive:
         archive.write(tmp_path / "a.usda")
-    assert frames_per_second(tmp_path / "a.usdz") == rate
+    assert frames_per_second(tmp_path / "a.usdz", bpy) == rate
 
 
+@pytest.mark.needs_bpy
 def test_what_objects_call_alike_is_no_rate(tmp_path):
+    import bpy
     from meshferry.cli.conversions.blender_exchange import frames_per_second
 
+    require_usd()
     (tmp_path / "a.usda").write_bytes(HEAD % b"" + b'def Xform "x"\n{\n    timeCodesPerSecond = 60\n}\n')
-    assert frames_per_second(tmp_path / "a.usda") == 24
+    assert frames_per_second(tmp_path / "a.usda", bpy) == 24
 
 
 def require_usd():
@@ -84,7 +90,7 @@ def test_speed_and_names(meshferry, tmp_path, kind):
     blend_with_a_moving_tree(tmp_path / "lamp.blend", 30)
     made = tmp_path / f"lamp.{kind}"
     assert meshferry("convert", tmp_path / "lamp.blend", made).status == 0
-    assert frames_per_second(made) == 30
+    assert frames_per_second(made, bpy) == 30
     done = meshferry("convert", "--json", made, tmp_path / "back.blend")
     assert done.status == 0, done.err
     (clip,) = done.entries[0]["facts"]["clips"]
@@ -123,6 +129,7 @@ def test_the_second_of_two_keeps_its_speed(meshferry, tmp_path):
 
 @pytest.mark.needs_bpy
 def test_damaged_binary_layers_are_no_trouble(meshferry, tmp_path):
+    import bpy
     from meshferry.cli.conversions.blender_exchange import frames_per_second
 
     require_usd()
@@ -132,10 +139,10 @@ def test_damaged_binary_layers_are_no_trouble(meshferry, tmp_path):
     broken = tmp_path / "broken.usd"
     for length in range(0, len(data), 41):
         broken.write_bytes(data[:length])
-        assert frames_per_second(broken) in (24, 30)
+        assert frames_per_second(broken, bpy) in (24, 30)
     for at in range(0, len(data), 23):
         broken.write_bytes(data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :])
-        assert 0.001 <= frames_per_second(broken) <= 100_000
+        assert 0.001 <= frames_per_second(broken, bpy) <= 100_000
 
 
 @pytest.mark.needs_bpy

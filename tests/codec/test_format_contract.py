@@ -125,7 +125,8 @@ def test_the_library_reads_each_file(name: str, file: str, tmp_path: Path) -> No
         assert node.world_matrix.shape == (4, 4)
         if node.mesh is not None:
             assert node.mesh.points.shape[1:] == node.mesh.triangles.shape[1:] == (3,)
-            assert len(node.mesh.vertices().triangles) == len(node.mesh.triangles)
+            layers = [*node.mesh.uvs, *node.mesh.colors, *([] if node.mesh.normals is None else [node.mesh.normals])]
+            assert all(layer.shape[:2] == node.mesh.triangles.shape for layer in layers)
     for clip in scene.clips:
         for skeleton in scene.skeletons:
             assert np.isfinite(scene.joint_matrices(skeleton, clip, clip.duration / 2)).all()

@@ -279,6 +279,9 @@ try:
     registry.by_content(b"{" + b"\\0" * 64, 65)
 except ValueError:
     pass""",
+    "read": """
+import meshferry
+meshferry.read("../examples/vase.data")""",
     "version": """
 from meshferry.cli.main import main
 assert main(["--version"]) == 0""",
@@ -293,6 +296,7 @@ meshferry.unregister()""",
     ("start", "unwanted"),
     [
         ("recognition", r"numpy|.*\.codec"),
+        ("read", r"tempfile|uuid|concurrent\.futures|logging|.*\.(document_builder|passes\.flatten|llsd)"),
         ("version", r"numpy|bpy|meshferry\.(cli\.(conversions|batch)|blender_data|operators).*"),
         pytest.param(
             "register",

@@ -37,7 +37,7 @@ WORDS = re.findall(
     tangents them translation vertex vertices volume""",
 )
 """Single words that messages are composed of."""
-PROSE = re.compile(r"(^|[ '(])[a-z]{2,}([ ,;:.)']|$)")
+PROSE = re.compile(r"(^|[ '(])[a-z]{2,}([ ,;:.)']|$)|^[A-Z][a-z]+: \{\}\Z")
 
 
 def template() -> dict[str, str]:

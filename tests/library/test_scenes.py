@@ -15,6 +15,7 @@ import meshferry
 import numpy as np
 import pytest
 from load_package import ROOT
+from meshferry.io_formats import api
 from meshferry.io_formats.core import scene as core
 
 EXAMPLES = ROOT / "examples"
@@ -32,6 +33,14 @@ def box(**more: Any) -> meshferry.Mesh:
 
 def unit(points: Any) -> Any:
     return (points - points.min(axis=0)) / np.ptp(points, axis=0)
+
+
+def test_the_bytes_of_a_file_are_freed_before_its_scene_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    held: list[bytes] = []
+    build = api.scene_of
+    monkeypatch.setattr(api, "scene_of", lambda loaded, *a, **k: held.append(loaded.data) or build(loaded, *a, **k))
+    example("vase.data")
+    assert held == [b""]
 
 
 def test_arrays_have_the_promised_shapes_and_are_views_of_the_codecs() -> None:
@@ -56,11 +65,6 @@ def test_arrays_have_the_promised_shapes_and_are_views_of_the_codecs() -> None:
         assert np.shares_memory(view, array)
         with pytest.raises(ValueError, match="read-only"):
             view[0] = 0
-    found = mesh.vertices()
-    assert np.array_equal(found.points[found.triangles], mesh.points[mesh.triangles])
-    assert np.array_equal(found.uvs[0][found.triangles], mesh.uvs[0])
-    assert np.abs(found.normals[found.triangles] - mesh.normals).max() < 1e-3
-    assert np.array_equal(found.point[found.triangles], mesh.triangles)
 
 
 @pytest.mark.parametrize("name", ["box.timbermesh", "box.mesh", "box.llmesh", "box.data"])
@@ -166,13 +170,19 @@ def test_merged_scenes_keep_their_rigs_and_movement() -> None:
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        (lambda: box(normals=BOX[:4]), r"normals has the shape \(4, 3\), not \(8, 3\)"),
+        (
+            lambda: box(normals=BOX[:4]),
+            r"normals has the shape \(4, 3\) and the type float32, not \(8, 3\) and float32",
+        ),
         (lambda: meshferry.Mesh(BOX, SIDES + 1), "triangles has values that are not from 0 to 7"),
-        (lambda: meshferry.Mesh(BOX, SIDES.astype(float)), r"triangles is not an array \(n, 3\) of int32"),
-        (lambda: meshferry.Mesh("no", SIDES), r"points is not an array \(n, 3\) of float32"),
-        (lambda: meshferry.Mesh([[1, 2], [3]], SIDES), r"points is not an array"),
+        (
+            lambda: meshferry.Mesh(BOX, SIDES.astype(float)),
+            r"triangles has .* the type float64, not \(n, 3\) and int32",
+        ),
+        (lambda: meshferry.Mesh("no", SIDES), r"points has the shape \(\) .*, not \(n, 3\) and float32"),
+        (lambda: meshferry.Mesh([[1, 2], [3]], SIDES), r"points has the shape \(0,\) and the type object"),
         (lambda: box(materials=["a"], material_index=np.full(8, 1)), "material_index has values that are not from 0"),
-        (lambda: setattr(box(), "points", BOX[:3]), r"points has the shape \(3, 3\), not \(8, 3\)"),
+        (lambda: setattr(box(), "points", BOX[:3]), r"points has the shape \(3, 3\) .*, not \(8, 3\)"),
         (lambda: meshferry.Scene().scale(0), "cannot be scaled by 0"),
     ],
 )
@@ -242,8 +252,10 @@ def test_sources_are_paths_bytes_files_and_sets(tmp_path: Path) -> None:
             lambda s: meshferry.write(s, "a.mesh", mesh_versio="ms12"),
             "no option 'mesh_versio' .*known are mesh_version",
         ),
-        (lambda s: meshferry.write(s, "a.mesh", version="ms99"), "'mesh_version' cannot be 'ms99'; it is one of ms13"),
-        (lambda s: meshferry.write(s, "a.mesh", turn=3), "'turn' cannot be 3; it is a truth value"),
+        (lambda s: meshferry.write(s, "a.mesh", version="ms99"), "mesh_version: 'ms99' is not one of ms13"),
+        (lambda s: meshferry.write(s, "a.mesh", turn=3), "turn: '3' is not a truth value"),
+        (lambda _: meshferry.read(b"", assumed_frame_rate=-1), "assumed_frame_rate: -1 is below the least, 0"),
+        (lambda _: meshferry.read(b"", assumed_frame_rate=float("nan")), "assumed_frame_rate: 'nan' is not a"),
         (lambda s: meshferry.write(s, "a.glb"), "no format for '.glb', but for .3d"),
         (lambda s: meshferry.write(s, "a.x", format="obj"), "There is no format 'obj'; known are timbermesh"),
         (lambda s: meshferry.write(s, "a.mesh"), "a.mesh: 'windmill' would become 3 files.*mesh_files='joined' makes"),
@@ -276,7 +288,9 @@ def test_losses_are_returned(tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
 
 
 def test_a_script_of_a_user_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    script = runpy.run_path(str(Path(__file__).with_name("user_script.py")))
+    path = Path(__file__).with_name("user_script.py")
+    assert len(path.read_text("utf-8").splitlines()) <= 40
+    script = runpy.run_path(str(path))
     script["main"](EXAMPLES / "lamp.mesh", EXAMPLES / "lamp_nod.anim", tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["lamp.glb", "roof.mesh", "roof.timbermesh"]
     assert "['parent-relation-not-carried-over', 'no-uv-map']" in capsys.readouterr().out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ import meshferry
 import numpy as np
 import pytest
 from load_package import ROOT
+from meshferry.io_formats.core.scene import NORMAL_TOLERANCE
+from meshferry.io_formats.geometry.vertices import split_mesh
 
 pytestmark = [pytest.mark.needs_bpy, pytest.mark.slow]
 EXAMPLES = ROOT / "examples"
@@ -140,11 +143,11 @@ def test_gltf_looks_the_same_in_blender(tmp_path: Path, clean_blender: Any) -> N
     assert bpy.ops.import_scene.gltf(filepath=str(path)) == {"FINISHED"}
     (lamp,) = (obj for obj in bpy.data.objects if obj.type == "MESH" and obj.data.shape_keys)
     assert [key.name for key in lamp.data.shape_keys.key_blocks] == ["Basis", "wide"]
-    vertices = scene.meshes[0].vertices()
-    point, uvs = vertices.point, np.empty(len(lamp.data.loops) * 2, np.float32)
+    (mesh,) = scene.meshes
+    _, split = split_mesh(replace(mesh._core, tangent=None, custom=[]), NORMAL_TOLERANCE)
+    point, uvs = mesh.triangles.reshape(-1)[split.vertex_corner], np.empty(len(lamp.data.loops) * 2, np.float32)
     lamp.data.uv_layers[0].uv.foreach_get("vector", uvs)
-    corners = vertices.uvs[0][vertices.triangles.ravel()]
-    assert np.allclose(np.sort(uvs.reshape(-1, 2), axis=0), np.sort(corners, axis=0))
+    assert np.allclose(np.sort(uvs.reshape(-1, 2), axis=0), np.sort(mesh.uvs[0].reshape(-1, 2), axis=0))
     for frame in (0, 13, 40):
         bpy.context.scene.frame_set(frame)
         (points,) = scene.posed(scene.clips[0], frame / 30).values()

@@ -240,8 +240,28 @@ def instance(sequence: Sequence, obj: Any) -> None:
         made.location = (sequence.choice.random(), 2, 3)
 
 
+def add_mesh(sequence: Sequence, obj: Any) -> None:
+    """Add an object with a mesh of its own, sometimes below another one or with a modifier."""
+    data = sequence.bpy.data.meshes.new("made")
+    data.from_pydata([(0, 0, 0), (1, 0, 0), (0, sequence.choice.uniform(1, 2), 0)], [], [(0, 1, 2)])
+    made = sequence.bpy.data.objects.new("made", data)
+    sequence.home().objects.link(made)
+    made.location.z = sequence.choice.uniform(-5, 5)
+    if sequence.choice.random() < 0.5:
+        made.parent = obj
+    if sequence.choice.random() < 0.3:
+        made.modifiers.new("Array", "ARRAY").count = 2
+
+
+def shape(_sequence: Sequence, obj: Any) -> None:
+    """Change the mesh of an object that was made here."""
+    if obj.type == "MESH" and obj.data.name.startswith("made"):
+        obj.data.vertices[0].co.z -= 0.5
+
+
 Edit = Callable[[Sequence, Any], None]
 SCENE_EDITS: list[Edit] = [move, scale, rename, hide, copy, copy_alone, delete, delete_alone, reparent, instance]
+SCENE_EDITS += [add_mesh, add_mesh, shape, shape]
 BLUEPRINT_EDITS: list[Edit] = [move, scale, copy, copy, delete, delete]
 
 

@@ -268,6 +268,15 @@ def test_real_nodes_come_in_and_go_back(project, samples, capfd, name, clip, mov
     assert export(bpy, path, collection=collection.name) == {"FINISHED"}
     lines = zip(data.splitlines(), path.read_bytes().splitlines(), strict=True)
     assert sum(old != new for old, new in lines) == 1
+    assert "edited" not in capfd.readouterr().out
+    armature.pose.bones["Upper"].location.x = 7
+    armature.pose.bones["Upper"].keyframe_insert("location", frame=2)
+    with active(armature, mode="EDIT"):
+        armature.data.edit_bones.new("new").tail = (0, 0, 1)
+    assert export(bpy, path, collection=collection.name) == {"FINISHED"}
+    said = capfd.readouterr().out
+    assert f"1 animation edited here, which the file does not hold; export it to an animation file: '{clip}'" in said
+    assert f"1 armature with edited bones, which the file does not hold: '{armature.name}'" in said
 
 
 def test_poses_and_sets_to_be_upgraded(clean_blender, tmp_path, capfd):
@@ -322,6 +331,21 @@ def test_poses_and_sets_to_be_upgraded(clean_blender, tmp_path, capfd):
         assert all(f'version="{root_version}"' in text for text in texts)
 
 
+@pytest.mark.parametrize("hides", [False, True])
+def test_selected_meshes_share_the_pose_of_their_armature(clean_blender, tmp_path, capfd, hides):
+    bpy = clean_blender
+    armature = rig()
+    meshes = [skinned(armature, name) for name in ("A", "B")]
+    add("Other", bpy.data.meshes.new("Other"), model_collection())
+    armature.hide_set(hides)
+    for obj in bpy.context.view_layer.objects:
+        obj.select_set(obj in meshes)
+    export(bpy, tmp_path / "held.node", characters="POSE", collection="")
+    names = [(node.name, node.element.get("type")) for node in WrittenScene(tmp_path / "held.node").nodes()]
+    assert names == [("Rig", "NodeSkeletonPose"), ("A", "ObjectMeshSkinned"), ("B", "ObjectMeshSkinned")]
+    assert "left out" not in capfd.readouterr().out
+
+
 def test_single_files_of_a_character(clean_blender, tmp_path, capfd):
     """A mesh with its skeleton, then an animation that finds it, and all of them imported again."""
     bpy = clean_blender
@@ -366,7 +390,7 @@ def test_shape_keys_alone_become_a_skinned_mesh(clean_blender, tmp_path):
     assert mesh.bones == [("root", -1)]
 
 
-def test_rest_poses_and_masks_come_back(clean_blender, samples, tmp_path):
+def test_rest_poses_and_masks_come_back(clean_blender, samples, tmp_path, capfd):
     """The fixture of the format page, with a rest pose of its own, through Blender; and again over the files."""
     bpy = clean_blender
     source = tmp_path / "in"
@@ -378,14 +402,13 @@ def test_rest_poses_and_masks_come_back(clean_blender, samples, tmp_path):
     (source / "b.skeleton").write_bytes(skeleton)
     before = decode(bytes(data))
     assert not np.array_equal(before.transforms, before.rest_transforms)
-    for name in ("a.mesh_skinned", "b.skeleton"):
-        assert bpy.ops.import_scene.unigine(directory=str(source), files=[{"name": name}], armature="NEW") == {
-            "FINISHED"
-        }
+    for names in (["a.mesh_skinned"], ["b.skeleton"], ["a.mesh_skinned", "b.skeleton"]):
+        files = {"files": [{"name": name} for name in names], "armature": "AUTO"}
+        assert bpy.ops.import_scene.unigine(directory=str(source), **files) == {"FINISHED"}
         (obj,) = (obj for obj in bpy.data.objects if obj.type == "ARMATURE" and obj.meshferry.skeleton_data)
-        out = tmp_path / name
+        out = tmp_path / " ".join(names)
         out.mkdir()
-        if name == "b.skeleton":
+        if names == ["b.skeleton"]:
             skinned(obj, weights={"root": [1.0] * 12})
         bpy.context.view_layer.objects.active = obj
         for made in bpy.data.objects:
@@ -394,17 +417,21 @@ def test_rest_poses_and_masks_come_back(clean_blender, samples, tmp_path):
         assert bpy.ops.export_scene.unigine_mesh(**options) == {"FINISHED"}
         after = decode((out / "x.mesh_skinned").read_bytes())
         (written,) = out.glob("*.skeleton")
-        if name == "a.mesh_skinned":
+        if "a.mesh_skinned" in names:
             np.testing.assert_array_equal(after.rest_transforms, before.rest_transforms)
             np.testing.assert_array_equal(after.transforms, before.transforms)
             assert (
                 after.guid == before.guid
                 and f"<guid>{before.guid}</guid>" in written.with_name(written.name + ".meta").read_text()
             )
-        else:
+        if "b.skeleton" in names:
             assert written.read_bytes() == skeleton
         for made in list(bpy.data.objects):
             bpy.data.objects.remove(made)
+    assert "left out" not in capfd.readouterr().out
+    (source / "b.skeleton").write_bytes(skeleton.replace(b"root\0", b"stem\0"))
+    assert bpy.ops.import_scene.unigine(directory=str(source), **files) == {"FINISHED"}
+    assert "has skeleton data of other bones; that of 'b' was left out" in capfd.readouterr().out
 
 
 def test_scenes_of_older_versions_are_written_as_before(clean_blender, tmp_path, capfd):

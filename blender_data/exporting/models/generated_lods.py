@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import bpy
 import numpy as np
@@ -13,6 +12,7 @@ from ....io_formats.core.scene import FloatArray, IntArray, Layer, Mesh
 from ....io_formats.geometry.connectivity import open_points, sewn
 from ....io_formats.geometry.normals import face_normals, unit, vertex_normals
 from ....io_formats.geometry.vertices import weld_map
+from ....io_formats.passes.join_meshes import join
 from ... import arrays
 from ..reading.material_reading import slot_of_faces
 
@@ -187,27 +187,15 @@ def _with_held_borders(source: Mesh, fixed: _Flags) -> Mesh:
     tips = tips.astype(np.float32)
     good = np.isfinite(tips).all(axis=(1, 2))  # at edges without length, slivers are NaN
     one, tips = one[good], tips[good]
-    count, made = len(points), len(one)
+    made = len(one)
     if not made:
         return source
-    far = count + np.arange(2 * made).reshape(-1, 2)
-    corner_point = np.column_stack([one, far]).astype(np.int32).reshape(-1)
-    slot = max(len(source.materials), int(source.material_index.max()) + 1)
-
-    def longer(layer: Layer) -> Layer:
-        values = layer.at_corners(source.corner_point)
-        more = np.zeros((len(corner_point), values.shape[1]), values.dtype)
-        return Layer(layer.name, np.concatenate([values, more]), per_corner=True)
-
-    def with_more(values: IntArray | FloatArray | None) -> Any:
-        return None if values is None else np.concatenate([values, np.zeros((2 * made, values.shape[1]), values.dtype)])
-
-    held = source.with_layers(longer)
-    held.points = np.concatenate([source.points, tips.reshape(-1, 3)]).astype(np.float32)
-    held.corner_point = np.concatenate([source.corner_point, corner_point])
-    held.material_index = np.concatenate([source.material_index, np.full(made, slot, source.material_index.dtype)])
-    held.joint_indices = with_more(source.joint_indices)
-    held.joint_weights = with_more(source.joint_weights)
+    slots = max(len(source.materials), int(source.material_index.max()) + 1)
+    # Each sliver has two points of its own; its first corner, where it touches the surface, is set below.
+    corner_point = np.insert(np.arange(2 * made, dtype=np.int32), slice(None, None, 2), 0)
+    slivers = Mesh(tips.reshape(-1, 3), corner_point, np.zeros(made, np.int32), [""])
+    held = join([replace(source, materials=[""] * slots, surfaces=[]), slivers], merge_slots=False)
+    held.corner_point[len(source.corner_point) :: 3] = one
     return held
 
 

@@ -14,7 +14,7 @@ from ....io_formats.core.messages import Report, Text, counted, joined, listed
 from ....io_formats.core.scene import Mesh, Node, Role
 from ....io_formats.passes import lod_names
 from ...export_options import ExportOptions
-from ...steps import Step, Steps
+from ...steps import Step, Steps, scaled
 from .generated_lods import has_open_borders, make_level
 from .model_objects import ModelNodes, ModelObjects
 from .physics_hulls import box, convex_hull, hulls_of_parts
@@ -58,16 +58,14 @@ class PartGenerator:
         total = max(1, sum(model.mesh.triangle_count for model in models))
         done = 0
         for model in models:
+            start, done = done, done + model.mesh.triangle_count
             first = self._firsts.setdefault(self._content(model), model)
             if first is not model:
                 _copy_parts(first, model)
                 self._copies[first.finest.name] += 1
-                done += model.mesh.triangle_count
                 continue
             # A level takes time in proportion to its source triangles; shapes take about as long as the coarsest level.
-            for share, step in self._generate(model):
-                yield Step(step, (done + share * model.mesh.triangle_count) / total, model.finest.name)
-            done += model.mesh.triangle_count
+            yield from scaled(self._generate(model), start / total, done / total, model.finest.name)
         if self._made_levels:
             text = "Levels of detail made of the next finer one: {}"
             self.report.note("levels-made", text, self._listed(self._made_levels))
@@ -84,15 +82,11 @@ class PartGenerator:
         own_shape = str(model.obj.meshferry.physics_shape)
         return (*meshes, own_shape, id(model) if model.finest.skeleton is not None else None)
 
-    def _generate(self, model: ModelNodes) -> Iterator[tuple[float, str]]:
-        """Generate the missing levels and shapes of a model.
-
-        Before each, yield the progress of the model and the label of the phase.
-        """
+    def _generate(self, model: ModelNodes) -> Steps[None]:
+        """Generate the missing levels and shapes of a model."""
         if self.options.missing_levels == "MAKE":
-            for share in self._make_levels(model):
-                yield share, "Making levels of detail"
-        yield 0.9, "Making physics shapes"
+            yield from self._make_levels(model)
+        yield Step("Making physics shapes", 0.9)
         self._make_shapes(model)
         if model.base_hull is None:
             model.base_hull = self._shape(model, convex_hull(self._base_points(model)), "base hull")
@@ -109,11 +103,8 @@ class PartGenerator:
 
     # -- levels ---------------------------------------------------------------------------------
 
-    def _make_levels(self, model: ModelNodes) -> Iterator[float]:
-        """Generate each missing level from the next finer one, so that it never has more triangles than that.
-
-        Before each level, yield the progress of the model (see ``_LEVEL_SHARES``).
-        """
+    def _make_levels(self, model: ModelNodes) -> Steps[None]:
+        """Generate each missing level from the next finer one, so that it never has more triangles than that."""
         most = model.mesh.triangle_count
         keeps_borders = self.options.use_open_borders
         finer = model.mesh
@@ -126,7 +117,7 @@ class PartGenerator:
                 continue
             wanted = max(ratio * most, _LEAST_TRIANGLES)
             if wanted < finer.triangle_count:
-                yield _LEVEL_SHARES[level]
+                yield Step("Making levels of detail", _LEVEL_SHARES[level])
                 finer = make_level(finer, wanted / finer.triangle_count, keep_borders=keeps_borders)
                 if keeps_borders and finer.triangle_count > _TOLERATED_EXCESS * wanted and has_open_borders(finer):
                     floor = finer.triangle_count

@@ -20,7 +20,7 @@ from ...rigging.armature_reading import ReadSkeleton, read_skeleton
 from ...steps import Step, Steps, scaled
 from .. import node_plan
 from ..model_exporter import SceneExport
-from ..object_selection import enabled_objects
+from ..object_selection import enabled_objects, with_ancestors
 from ..reading import rest_meshes
 from ..reading.mesh_reading import transformed
 from ..reading.rest_meshes import RestMeshes
@@ -347,17 +347,8 @@ def linkset_root(models: Sequence[ModelNodes]) -> ModelNodes:
     are marked, such as copies or several imported linksets, the same rules choose among these.
     """
     candidates = [model for model in models if model.obj.meshferry.is_linkset_root] or models
-    common = set.intersection(*(_with_ancestors(model.obj) for model in candidates))
+    common = set.intersection(*({*with_ancestors([model.obj])} for model in candidates))
     return next((model for model in candidates if model.obj in common), candidates[0])
-
-
-def _with_ancestors(obj: bpy.types.Object | None) -> set[bpy.types.Object]:
-    """Return an object and all its parents."""
-    found = set()
-    while obj is not None:
-        found.add(obj)
-        obj = obj.parent
-    return found
 
 
 def _share_meshes(model: ModelNodes, known: EqualMeshes) -> None:

@@ -58,7 +58,7 @@ _NAMED = 5
 
 
 @dataclass
-class _Part:
+class PlacedPart:
     """The objects of one part of the placement, and their nodes."""
 
     name: str
@@ -83,7 +83,7 @@ class PlacementExport(SceneExport):
         use_hidden = self.options.use_hidden
         objects = select(self.context, self.source, use_hidden=use_hidden, places_models=True, report=self.report)
         collection = self.source.collection
-        self.parts = [_Part(collection.name if collection is not None else request.name, objects)]
+        self.parts = [PlacedPart(collection.name if collection is not None else request.name, objects)]
         self._part_of: dict[bpy.types.Collection, int] = {}
         self.bakery = Bakery(self)
         self.hidden = {obj for obj in objects if not obj.visible_get(view_layer=self.context.view_layer)}
@@ -109,7 +109,7 @@ class PlacementExport(SceneExport):
 
     # -- parts ---------------------------------------------------------------------------------
 
-    def _add_parts(self, part: _Part) -> None:
+    def _add_parts(self, part: PlacedPart) -> None:
         """Add a part for each collection that is instanced by an object of this part and does not have a part yet."""
         for obj in part.objects:
             collection = _instanced(obj)
@@ -122,7 +122,7 @@ class PlacementExport(SceneExport):
             self.hidden.update(obj for obj in members if obj.hide_viewport)
             is_import = bool(collection.meshferry.source_path)
             name = names.without_number(collection.name) if is_import else collection.name
-            self.parts.append(_Part(name, members, offset))
+            self.parts.append(PlacedPart(name, members, offset))
 
     def _read(self, objects: list[bpy.types.Object]) -> Steps[None]:
         """Read all nodes and models while Blender evaluates all objects."""
@@ -220,7 +220,7 @@ class PlacementExport(SceneExport):
 class _PartBuilder:
     """Builds the nodes of one part."""
 
-    def __init__(self, export: PlacementExport, part: _Part, places: ObjectPlaces, models: PlacedModels) -> None:
+    def __init__(self, export: PlacementExport, part: PlacedPart, places: ObjectPlaces, models: PlacedModels) -> None:
         self.export = export
         self.part = part
         self.places = places

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import bpy
@@ -26,82 +29,15 @@ from ....io_formats.core.placement import (
 )
 from ... import import_marks
 from ... import names as blender_data_names
+from ...armature_modifiers import armature_of
 from ...import_marks import objects_in, objects_of
-from ...mesh_data.checksums import edits_of, has_other_mesh, is_changed
+from ...mesh_data.checksums import edited_actions, edits_of, has_other_mesh, is_changed
 from ...property_groups.ledger import Ledger
+from .model_parts import report_missing_parts, report_parts
 from .object_transforms import applied_transforms, is_driven, local_matrix, read_channels
 
 _NUMBER = re.compile(r"\.\d{3,}$")
 _MOST_NAMES = 5
-
-
-def node_object(part: bpy.types.Object) -> bpy.types.Object | None:
-    """Return the node object above a part of a model, or None if the part is not below a node object."""
-    above = part.parent
-    while above is not None and above.meshferry.is_model_part:
-        above = above.parent
-    return above
-
-
-def report_parts(
-    parts: Sequence[bpy.types.Object], nodes: Mapping[str, PlacedNode], placement: Placement, report: Report
-) -> None:
-    """Report moved, copied and edited parts, with the files of their models.
-
-    A mesh with edits is reported once, even if several nodes show it.
-    """
-    changed: dict[str, list[str]] = {}
-    seen: set[bpy.types.ID] = set()
-    given = {(part.parent, part.meshferry.given_name) for part in parts if part.name == part.meshferry.given_name}
-    for part in parts:
-        above = node_object(part)
-        node = nodes.get(above.meshferry.node_key) if above is not None else None
-        if node is None or not isinstance(node.content, ModelUse):
-            continue
-        name = part.meshferry.given_name
-        is_copy = part.name != name and bool(_NUMBER.search(part.name)) and (part.parent, name) in given
-        is_edited = is_copy or import_marks.is_moved(part) or not import_marks.has_given_parent(part)
-        if part.type == "MESH" and part.data not in seen:
-            seen.add(part.data)
-            is_edited = is_edited or has_other_mesh(part) or bool(edits_of(part))
-        if is_edited:
-            model = placement.models[node.content.model]
-            changed.setdefault(model.file or model.path or model.name, []).append(part.name)
-    for file, names in changed.items():
-        report.warning(
-            "model-part-not-written",
-            "{} changed here, which the file that places the model does not hold: {}. To change the model itself, "
-            "export its objects to {}",
-            counted(len(names), "object"),
-            listed(names, _MOST_NAMES),
-            file,
-        )
-
-
-def report_missing_parts(
-    objects: Iterable[bpy.types.Object], parts: Iterable[bpy.types.Object], report: Report
-) -> None:
-    """Report node objects below which parts of the model are missing.
-
-    A copied object without any part is not reported.
-    """
-    count = Counter(node_object(part) for part in parts)
-    by_key: dict[str, list[bpy.types.Object]] = {}
-    for obj in objects:
-        by_key.setdefault(obj.meshferry.node_key, []).append(obj)
-    missing = [
-        same[0].name
-        for key, same in by_key.items()
-        if key and all(count[obj] < obj.meshferry.model_parts for obj in same)
-    ]
-    if missing:
-        report.warning(
-            "model-parts-missing",
-            "{} without all parts of the model here, which the file still places whole: {}. To remove a model, delete "
-            "its empty",
-            counted(len(missing), "object"),
-            listed(missing, _MOST_NAMES),
-        )
 
 
 _NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
@@ -117,15 +53,21 @@ class PlacedObjects:
     ----------
     collection:
         The collection of the import.
-    part:
-        The nodes of the file.
-    report:
-        Receives messages about changes that are not written.
     placement:
         The files and models that nodes refer to.
+    report:
+        Receives messages about changes that are not written.
     ledger:
         What earlier exports wrote. Objects of nodes that exports removed are not reported if the node above was
         removed, too: for example, colliders that remain of a child that the user deleted.
+    made_files:
+        Names of the files that earlier exports made for objects, by path; None if the format adds no models.
+    added:
+        Keys of nodes that this export adds for objects that were made in Blender.
+    surfaces:
+        Names and ``Material.identity`` of the surfaces of objects whose meshes this export writes.
+    part:
+        The nodes of the file; by default, those of the first file of the placement.
 
     Raises
     ------
@@ -136,30 +78,44 @@ class PlacedObjects:
     def __init__(
         self,
         collection: bpy.types.Collection,
-        part: PlacementPart,
-        report: Report,
         placement: Placement,
+        report: Report,
         ledger: Ledger | None = None,
+        *,
+        made_files: Mapping[str, str] | None = None,
+        added: Mapping[bpy.types.Object, str] = MappingProxyType({}),
+        surfaces: Mapping[bpy.types.Object, Sequence[tuple[str, str]]] = MappingProxyType({}),
+        part: PlacementPart | None = None,
     ) -> None:
         self.collection = collection
-        self.part = part
+        self.part = part = part or placement.parts[0]
         self.report = report
         self.files = [other.file for other in placement.parts]
         self.nodes = {node.key: node for node in part.nodes if node.key}
+        self._adds_models = made_files is not None
+        self._added_keys = added
+        self._surfaces = surfaces
+        self._find_model_files(placement, made_files or {})
         there = {obj for scene in bpy.data.scenes for obj in objects_in(scene.collection)}
         own = self._own_objects(there)
+        own += [obj for obj in added if obj not in own]
         self._ledger = ledger or Ledger()
         removed = self._ledger.removed.keys() - self.nodes.keys()
-        lost = [obj for obj in own if obj.meshferry.node_key in removed]
+        lost = [obj for obj in own if self.key(obj) in removed]
         self._gone = {obj for obj in lost if obj.meshferry.given_parent_key not in self.nodes}
         self.own = [obj for obj in own if not (obj.meshferry.is_model_part or obj in self._gone)]
-        self.edits = {obj.data: edits_of(obj) or [] for obj in self._first_of_meshes()}
+        made = {obj.data for obj in self.own if self.key(obj) in self._made_files}
+        self.edits = {obj.data: [] if obj.data in made else edits_of(obj) or [] for obj in self._first_of_meshes()}
         self._applied = applied_transforms(self.own, self.edits, self.nodes, placement)
         self.edits.update({mesh: [] for mesh in self._applied})
         self._left_out = self._other_copies()
+        self.new_meshes: list[bpy.types.Object] = []
+        """Objects with a mesh that no node has, by name."""
         self.own = [obj for obj in self.own if obj not in self._left_out]
+        self.made = {obj: file for obj in self.own if (file := self._made_files.get(self.key(obj)))}
+        """Objects whose mesh is in a file that an earlier export made for it, and that file."""
         self._report_meshes()
-        self.objects = [obj for obj in self.own if obj.meshferry.node_key]
+        self.objects = [obj for obj in self.own if self.key(obj)]
         if not self.nodes and part.nodes:
             raise ExportError("The file cannot be changed: its nodes have no ids, or only the editor may write it")
         if not self.objects and any(not obj.meshferry.node_slots for obj in self.own):
@@ -179,6 +135,33 @@ class PlacedObjects:
         parts = [obj for obj in own if obj.meshferry.is_model_part]
         report_parts(parts, self.nodes, placement, report)
         report_missing_parts([obj for obj in self.objects if obj not in self.sources], parts, report)
+
+    def _find_model_files(self, placement: Placement, made_files: Mapping[str, str]) -> None:
+        """Find the files of the models that nodes show, and those among them that exports made."""
+        shown = {obj.meshferry.node_key for obj in bpy.data.objects}
+        shown |= {*json.loads(self.collection.meshferry.unshown_nodes or "[]")}
+        files = [os.path.realpath(model.file) if model.file else "" for model in placement.models]
+        uses = {key: node.content.model for key, node in self.nodes.items() if isinstance(node.content, ModelUse)}
+        others = (node for part in placement.parts for node in part.nodes if not (part is self.part and node.key))
+        used = {node.content.model for node in others if isinstance(node.content, ModelUse)}
+        self.model_files = {files[number] for number in used | {uses[key] for key in uses.keys() & shown}} - {""}
+        """Paths of the models that nodes show, except nodes without objects, which the export removes."""
+        names = {key: made_files.get(files[number], "") for key, number in uses.items()}
+        self._made_files = {key: name for key, name in names.items() if name}
+        """File that an export made for the mesh of a node, by key; empty for nodes that this export adds."""
+        self._made_files |= dict.fromkeys(self._added_keys.values(), "")
+
+    def key(self, obj: bpy.types.Object) -> str:
+        """Return the key of the node that an object represents, or is a copy of."""
+        return self._added_keys.get(obj) or obj.meshferry.node_key
+
+    def frame(self, obj: bpy.types.Object) -> bpy.types.Object:
+        """Return the object in whose space the node of an object is.
+
+        This is the armature, if the mesh is in a file that an export makes.
+        """
+        is_made = (self.sources.get(obj) or self.key(obj)) in self._made_files
+        return (armature_of(obj) if is_made else None) or obj
 
     def _own_objects(self, there: set[bpy.types.Object]) -> list[bpy.types.Object]:
         """Return the objects of the import that are in a scene.
@@ -220,6 +203,7 @@ class PlacedObjects:
             obj.meshferry.node_slots = self._slots_of.get(obj, obj.meshferry.node_slots)
             if placed.key in added:
                 import_marks.mark_model(obj)
+            obj.meshferry.node_path = obj.meshferry.node_path or f"/{placed.name}"  # marks the place as known
             import_marks.mark_place(obj)
             obj.meshferry.given_parent_key = placed.given_parent
             obj.meshferry.given_hidden = obj.hide_viewport
@@ -261,8 +245,8 @@ class PlacedObjects:
         """Return copies of objects with another mesh than their node, such as results of *Separate* in edit mode."""
         by_key: dict[str, list[bpy.types.Object]] = {}
         for obj in self.own:
-            if obj.meshferry.node_key:
-                by_key.setdefault(obj.meshferry.node_key, []).append(obj)
+            if key := self.key(obj):
+                by_key.setdefault(key, []).append(obj)
         found: set[bpy.types.Object] = set()
         for same in by_key.values():
             original = min(same, key=_strangeness)
@@ -270,6 +254,8 @@ class PlacedObjects:
         return found
 
     def _is_other_copy(self, obj: bpy.types.Object, original: bpy.types.Object) -> bool:
+        if self.key(original) in self._made_files:
+            return _shows_other_shape(obj, original)
         is_own_mesh = obj.type == "MESH" and obj.data != original.data
         return self._shows_other(obj) or (is_own_mesh and not _GEOMETRY.isdisjoint(self.edits[obj.data]))
 
@@ -285,7 +271,7 @@ class PlacedObjects:
         return (shown is None) != (file is None) or (shown is not None and not _is_same_path(shown, file or ""))
 
     def _report_meshes(self) -> None:
-        """Report edited meshes, exchanged meshes, and copies that are not written because of their mesh."""
+        """Report edited meshes, bones and animations, other meshes, and copies not written because of their mesh."""
         edited = [obj.name for obj in self._first_of_meshes() if self.edits[obj.data]]
         text = "{} edited here, which the file does not hold: {}"
         self.report.loss_of("edited-mesh-not-written", text, edited, "mesh", "meshes", most=_MOST_NAMES)
@@ -298,15 +284,20 @@ class PlacedObjects:
                 counted(len(applied), "mesh", "meshes"),
                 listed(applied, _MOST_NAMES),
             )
-        other = [obj.name for obj in self.own if obj.type == "MESH" and has_other_mesh(obj)]
+        known = [obj for obj in self.own if self.key(obj) not in self._made_files]
+        other = [obj.name for obj in known if obj.type == "MESH" and has_other_mesh(obj)]
         text = "{} with another mesh than in the file, which is not written: {}"
         self.report.loss_of("other-mesh-not-written", text, other, most=_MOST_NAMES)
-        modified = [obj.name for obj in self.own if any(_changes_mesh(modifier) for modifier in obj.modifiers)]
+        modified = [obj.name for obj in known if any(_changes_mesh(modifier) for modifier in obj.modifiers)]
         text = "{} with modifiers, which the file does not hold: {}"
         self.report.loss_of("modifier-not-written", text, modified, most=_MOST_NAMES)
-        new = sorted(obj.name for obj in self._left_out if obj.type == "MESH")
-        text = "{} with a new mesh, not written into the scene: {}"
-        self.report.loss_of("new-mesh-not-written", text, new, most=_MOST_NAMES)
+        rigs = [obj for obj in known if obj.type == "ARMATURE"]
+        moved = [rig.name for rig in rigs if edits_of(rig) or _has_new_bones(rig)]
+        text = "{} with edited bones, which the file does not hold: {}"
+        self.report.loss_of("edited-bones-not-written", text, moved, "armature", most=_MOST_NAMES)
+        actions = list(dict.fromkeys(action.name for rig in rigs for action in edited_actions(rig)))
+        text = "{} edited here, which the file does not hold; export it to an animation file: {}"
+        self.report.loss_of("edited-animation-not-written", text, actions, "animation", most=_MOST_NAMES)
 
     def _added(self, there: set[bpy.types.Object]) -> dict[bpy.types.Object, str]:
         """Return new objects that show the mesh or collection of a node, each with the key of that node.
@@ -328,10 +319,20 @@ class PlacedObjects:
             source = shown.get(_content_of(obj))
             if self.part.model_property and isinstance(obj.get(self.part.model_property), str):
                 found[obj] = ""
-            elif source is not None and source.meshferry.node_key in self.nodes:
-                found[obj] = source.meshferry.node_key
+            elif source is not None and self.key(source) in self.nodes and not self._is_reshaped(obj, source):
+                found[obj] = self.key(source)
                 self._slots_of[obj] = source.meshferry.node_slots
-        left = [obj.name for obj in new if obj not in found]
+        copies = [obj for obj in self._left_out if obj.type == "MESH"]
+        text = "{} with a new mesh, not written into the scene: {}"
+        if self._adds_models:
+            copies += [obj for obj in new if obj not in found and obj.type == "MESH" and obj.instance_type == "NONE"]
+            text = "{} with a new mesh, which only Re-export writes, of enabled objects with faces: {}"
+        self.new_meshes = sorted({*copies}, key=lambda obj: obj.name)
+        names = [obj.name for obj in self.new_meshes]
+        self.report.loss_of("new-mesh-not-written", text, names, most=_MOST_NAMES)
+        meshes = {*self.new_meshes, *found, *(obj for obj in self.own if self.key(obj) in self._made_files)}
+        rigs = {armature_of(obj) for obj in meshes} if self._adds_models else set()
+        left = [obj.name for obj in new if obj not in found and obj not in self.new_meshes and obj not in rigs]
         text = (
             "{} made here not written, since the file has no node of the kind: {}; duplicate an object of the file "
             "instead, or export these to a new file with File > Export"
@@ -339,13 +340,19 @@ class PlacedObjects:
         self.report.loss_of("new-object-not-written", text, left, most=_MOST_NAMES)
         return found
 
+    def _is_reshaped(self, obj: bpy.types.Object, source: bpy.types.Object) -> bool:
+        return self.key(source) in self._made_files and _shows_other_shape(obj, source)
+
     def _placed(self, obj: bpy.types.Object) -> PlacedObject:
         """Return an object as it is now, relative to its nearest ancestor that is a node."""
         kept = obj.meshferry
-        key = "" if obj in self.sources else kept.node_key
+        key = "" if obj in self.sources else self.key(obj)
         node = self.nodes.get(key or self.sources.get(obj, ""))
         name = _name_for(obj, node)
-        matrix, above = local_matrix(obj), obj.parent
+        frame = self.frame(obj)
+        matrix, above = local_matrix(frame), frame.parent
+        if frame != obj and frame in self._index:
+            matrix, above = np.identity(4), frame
         while above is not None and above not in self._index:
             matrix, above = local_matrix(above) @ matrix, above.parent
         if obj.data in self._applied:
@@ -360,10 +367,10 @@ class PlacedObjects:
             properties=self._properties(obj, node),
             source=self.sources.get(obj, ""),
             parent=self._index[above] if above is not None else -1,
-            given_parent=kept.given_parent_key,
+            given_parent=None if obj in self._added_keys else kept.given_parent_key,
             matrix=matrix,
             shear=np.array(kept.shear).reshape(4, 4) if key and kept.is_property_set("shear") else None,
-            is_place_kept=is_driven(obj),
+            is_place_kept=is_driven(frame) and obj not in self._added_keys,
             is_hidden=None if kept.has_hidden_surfaces else obj.hide_viewport,
             is_known=bool(key) and self._ledger.marks.get(obj.session_uid, {}).get("node_key") == key,
             is_likely_copy=bool(_NUMBER.search(obj.name)) and blender_data_names.name_in_file(obj) != name,
@@ -404,7 +411,15 @@ class PlacedObjects:
         """
         found: dict[bpy.types.Object, tuple[SlotMaterial, ...]] = {}
         left: list[str] = []
+        for obj, surfaces in self._surfaces.items():
+            content = self.nodes[self.key(obj)].content
+            slots = content.slots if isinstance(content, ModelUse) else ()
+            by_name = sorted(range(len(slots)), key=lambda place: slots[place].name)
+            pairs = zip(by_name, sorted(surfaces, key=itemgetter(0)), strict=False)
+            found[obj] = tuple(SlotMaterial(place, "", identity) for place, (_, identity) in pairs if identity)
         for obj in (*self.own, *self.sources):
+            if obj in self._surfaces or obj in self._added_keys:
+                continue
             owner = obj if obj in self._index else obj.parent
             if owner not in self._index or obj.type != "MESH":
                 continue
@@ -505,6 +520,12 @@ def _content_of(obj: bpy.types.Object) -> bpy.types.ID | None:
     return obj.data if obj.type == "MESH" else None
 
 
+def _has_new_bones(rig: bpy.types.Object) -> bool:
+    """Return whether an armature has bones that its import did not make, beside others."""
+    joints = [bool(bone.meshferry.joint_name) for bone in rig.data.bones]
+    return any(joints) and not all(joints)
+
+
 def _strangeness(obj: bpy.types.Object) -> tuple[bool, bool]:
     """Return a sort key that puts the imported object before its copies, as far as their names show which it is."""
     return obj.name != obj.meshferry.given_name, bool(_NUMBER.search(obj.name))
@@ -518,6 +539,13 @@ def _is_same_path(collection: bpy.types.Collection, file: str) -> bool:
 def _changes_mesh(modifier: bpy.types.Modifier) -> bool:
     """Return whether a modifier, other than the armature that an import adds, changes the displayed mesh."""
     return modifier.show_viewport and modifier.type not in {"ARMATURE", "MESH_CACHE"}
+
+
+def _shows_other_shape(obj: bpy.types.Object, original: bpy.types.Object) -> bool:
+    """Return whether the evaluated mesh or the materials of an object may differ from those of its original."""
+    modifiers = (*obj.modifiers, *original.modifiers)
+    is_other = obj.data != original.data or any(_changes_mesh(modifier) for modifier in modifiers)
+    return is_other or import_marks.material_identities(obj) != import_marks.material_identities(original)
 
 
 def _has_other_materials(obj: bpy.types.Object) -> bool:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import bpy
 
 from ....io_formats import registry
-from ....io_formats.api import load, scene_of
-from ....io_formats.core.errors import ExportError
+from ....io_formats.api import LoadedFile, load, scene_of
+from ....io_formats.core.errors import ExportError, MeshferryError
 from ....io_formats.core.format import Format, OutputFile
-from ....io_formats.core.messages import Kind, Message, Report, Text, listed
+from ....io_formats.core.messages import Kind, Message, Named, Report, Text, counted, listed
 from ....io_formats.core.placement import NodeEdit, Patched, PlacedObject, Placement, PlacementPart, edit_texts
 from ....io_formats.core.scene import Scene
 from ....io_formats.passes.placement_changes import node_edits
@@ -24,6 +26,7 @@ from ... import file_records, import_marks
 from ...file_records import FileRecord, digest_of_content, written_digest
 from ...property_groups.ledger import Ledger, ledger_of
 from ...steps import Steps, without_bpy
+from .placement_additions import Additions, additions, made_files
 from .placement_objects import PlacedObjects
 
 
@@ -48,14 +51,18 @@ class PlannedPatch:
     """The ledger of the file before the changes."""
     removed: dict[str, str]
     """Texts of the nodes that exports removed, as in the ledger, after the changes."""
+    files: Sequence[OutputFile]
+    """Files beside the changed one that are new or get other content."""
+    projects: Projects
 
     def lines(self) -> list[Text]:
-        """Return a text for each kind of change."""
-        return edit_texts(self.edits)
+        """Return a text for each kind of change, and one for the files."""
+        files = [Named("file", file.name) for file in self.files]
+        return [*edit_texts(self.edits), *([Text("Files beside it: {}", listed(files, _MOST_FILES))] if files else [])]
 
     def is_changed(self) -> bool:
         """Return whether there are changes to write."""
-        return bool(self.edits)
+        return bool(self.edits or self.files)
 
     def notes(self) -> list[Message]:
         """Return the texts of :meth:`lines` as messages."""
@@ -82,7 +89,7 @@ class PlannedPatch:
         """
         path, collection = to or self.record.path, self.objects.collection
         is_copy = path != self.record.path
-        if not (self.edits or is_copy):
+        if not (self.is_changed() or is_copy):
             return
         if not use_blend and (self.patched.keys or self.gone or any(edit.content for edit in self.edits)):
             raise ExportError(
@@ -93,7 +100,8 @@ class PlannedPatch:
             raise ExportError(reason)
         if not is_copy and file_records.digest_of(path) != digest_of_content(self.data):
             raise ExportError("The file was changed meanwhile; nothing was written")
-        file_records.write_files(path, [OutputFile(path.name, self.patched.data)])
+        file_records.write_files(path, [*self.files, OutputFile(path.name, self.patched.data)])
+        self.projects.expire()
         digest = file_records.session_files()[str(path)].digest
         if not use_blend:
             replace(self.ledger, digest=digest).keep_for(collection)
@@ -101,11 +109,19 @@ class PlannedPatch:
         file_records.write([collection], replace(self.record, path=path, digest=digest), is_confirmed=True)
         stored = self.objects.agree(self.patched.keys, self.gone)
         collection.meshferry.unshown_nodes = json.dumps(sorted(self.unshown))
-        Ledger(digest, digest, dict(self.ledger.marks), self.removed).keep_for(collection, stored)
+        kept = self.ledger.made if path.parent == self.record.path.parent else {}
+        made = {**kept, **{file.name: digest_of_content(file.data) for file in self.files}}
+        Ledger(digest, digest, dict(self.ledger.marks), self.removed, made).keep_for(collection, stored)
 
 
-def plan_patch(collection: bpy.types.Collection, projects: Projects) -> Steps[PlannedPatch]:
+def plan_patch(collection: bpy.types.Collection, projects: Projects, target: Path | None = None) -> Steps[PlannedPatch]:
     """Compare an imported collection with its file on disk; return the changes, whose result has been verified.
+
+    Parameters
+    ----------
+    target:
+        Path to which the changes will be written, beside which meshes made in Blender become files, if the format
+        allows it. None if the export must not make files.
 
     Raises
     ------
@@ -119,19 +135,27 @@ def plan_patch(collection: bpy.types.Collection, projects: Projects) -> Steps[Pl
     refuse_other_content(collection, record, loaded.data)
     report = Report()
     original, digest = loaded.data, digest_of_content(loaded.data)
-    ledger = ledger_of(collection)
-    if ledger is None or not ledger.applies_to(collection, digest):
-        ledger = Ledger(agreed=record.digest)
+    ledger = _ledger_for(collection, record, digest)
     options = import_marks.stored_options(collection)
     scene = yield from without_bpy("Reading", scene_of, loaded, options, projects=projects)
     restored = _restored(collection, _placement_of(scene).parts[0], ledger)
     if restored:
-        content = (yield from without_bpy("Encoding", _patched, loaded.format, original, restored, Report())).data
-        loaded = replace(loaded, data=content, document=loaded.format.read(content))
-        scene = yield from without_bpy("Reading", scene_of, loaded, options, projects=projects)
-    placement = _placement_of(scene)
-    part = placement.parts[0]
-    objects = PlacedObjects(collection, part, report, placement, ledger)
+        loaded, scene = yield from _with_edits(loaded, restored, options, projects)
+    files = made_files(record.path, ledger) if loaded.format.adds_models else None
+    objects = PlacedObjects(collection, _placement_of(scene), report, ledger, made_files=files)
+    added = Additions()
+    if target is not None and files is not None:
+        added = yield from additions(objects, loaded, target, projects, ledger)
+    if added.edits:
+        loaded, scene = yield from _with_edits(loaded, added.edits, options, projects)
+    if added.keys or added.surfaces:
+        report = Report()
+        choices = {"made_files": files, "added": added.keys, "surfaces": added.surfaces}
+        objects = PlacedObjects(collection, _placement_of(scene), report, ledger, **choices)
+    elif objects.made and target is None:
+        _report_made(objects.made, report)
+    report.messages.extend(added.messages)
+    part = objects.part
     back = {edit.key for edit in restored}
     for placed in objects.placed:
         if placed.key in back or record.digest != digest:  # an export on save stores nothing on objects
@@ -151,29 +175,47 @@ def plan_patch(collection: bpy.types.Collection, projects: Projects) -> Steps[Pl
         unshown -= {one.key for one in _refuse_differences(shown, objects, patched, unshown)}
         removed |= {key: patched.removed.get(key, "") for key in gone}
         removed = {key: text for key, text in removed.items() if key not in patched.keys.values()}
-    messages = [*report.messages, *patched.messages]
     refusal_of = partial(loaded.format.patch_refusal, options=options)
-    edits = [*restored, *edits]
-    return PlannedPatch(record, original, patched, edits, messages, objects, unshown, gone, refusal_of, ledger, removed)
+    edits, messages = [*restored, *added.all_edits(edits)], [*report.messages, *patched.messages]
+    changes = (edits, messages, objects, unshown, gone, refusal_of, ledger, removed, added.files)
+    return PlannedPatch(record, original, patched, *changes, projects)
+
+
+_MOST_FILES = 20
+
+
+def _ledger_for(collection: bpy.types.Collection, record: FileRecord, digest: str) -> Ledger:
+    """Return the ledger of a file with a digest. Of another version of the file, only the files beside it count."""
+    ledger = ledger_of(collection) or Ledger()
+    return ledger if ledger.applies_to(collection, digest) else Ledger(agreed=record.digest, made=ledger.made)
+
+
+def _report_made(made: Collection[bpy.types.Object], report: Report) -> None:
+    """Report objects whose meshes an export on save leaves as they are in their files."""
+    names = [obj.name for obj in made]
+    text = "{} made in Blender, whose mesh only Re-export writes: {}"
+    report.note("made-mesh-kept", text, counted(len(names), "object"), listed(names, 5))
 
 
 def _restored(collection: bpy.types.Collection, part: PlacementPart, ledger: Ledger) -> list[NodeEdit]:
     """Return the edits that put back nodes that exports removed, and whose objects are there again."""
     present = {node.key for node in part.nodes}
-    roots = [node.key for node in part.nodes if node.parent < 0]
     found: dict[str, NodeEdit] = {}
     for obj in import_marks.objects_of(collection) if ledger.removed else ():
         key, above = obj.meshferry.node_key, obj.meshferry.given_parent_key
         if key not in present and ledger.removed.get(key) and any(obj.users_scene):
-            parent = above if above in present else roots[0] if len(roots) == 1 else ""
+            parent = above if above in present else part.only_root
             found[key] = NodeEdit(key, obj.name, parent=parent, content=ledger.removed[key])
     return list(found.values())
 
 
-def unedited_places(collection: bpy.types.Collection, projects: Projects) -> Steps[dict[bpy.types.Object, bool]]:
-    """Return the objects whose places an export would leave in the file as they are.
+def unedited_places(
+    collection: bpy.types.Collection, projects: Projects
+) -> Steps[tuple[dict[bpy.types.Object, bool], dict[bpy.types.Object, bool]]]:
+    """Return the objects whose places an export would leave in the file as they are, and those with made files.
 
-    Each has the value True if it or its parent has a mesh with an applied transform, which is part of the file's place.
+    The first have the value True if they or their parents have a mesh with an applied transform, which is part of the
+    file's place; the others if an export would leave their files and materials as they are.
 
     Raises
     ------
@@ -182,17 +224,27 @@ def unedited_places(collection: bpy.types.Collection, projects: Projects) -> Ste
     """
     record = file_records.read(collection)
     if record is None or not registry.by_name(record.format).is_patched:
-        return {}
+        return {}, {}
     loaded = yield from without_bpy("Reading", load, record.path)
     options = import_marks.stored_options(collection)
     scene = yield from without_bpy("Reading", scene_of, loaded, options, projects=projects)
-    placement = _placement_of(scene)
-    objects = PlacedObjects(collection, placement.parts[0], Report(), placement)
+    ledger, added = ledger_of(collection) or Ledger(), Additions()
+    files = made_files(record.path, ledger)
+    objects = PlacedObjects(collection, _placement_of(scene), Report(), made_files=files)
+    if objects.made:
+        with contextlib.suppress(MeshferryError):  # what cannot be encoded differs
+            added = yield from additions(objects, loaded, record.path, projects, ledger)
+        choices = {"made_files": files, "surfaces": added.surfaces}
+        objects = PlacedObjects(collection, _placement_of(scene), Report(), **choices)
     for placed in objects.placed:
         placed.given_parent = None
-    edits = node_edits(scene, placement.parts[0], objects.placed, Report())
+    edits = node_edits(scene, objects.part, objects.placed, Report())
     moved = {edit.key for edit in edits if edit.parent is not None or edit.matrix is not None}
-    return objects.of_nodes({placed.key for placed in objects.placed} - moved)
+    other = {edit.key for edit in edits if edit.materials}
+    names = {file.name for file in added.files}
+    same = {obj for obj in added.surfaces if objects.made[obj] not in names and objects.key(obj) not in other}
+    unedited = objects.of_nodes({placed.key for placed in objects.placed} - moved)
+    return unedited, {obj: obj in same for obj in objects.made}
 
 
 def _patched(
@@ -271,6 +323,15 @@ def refuse_other_content(collection: bpy.types.Collection, record: FileRecord, d
         )
 
 
+def _with_edits(
+    loaded: LoadedFile, edits: Sequence[NodeEdit], options: Mapping[str, Any], projects: Projects
+) -> Steps[tuple[LoadedFile, Scene]]:
+    """Return a file with edits that add nodes before the comparison, and its scene."""
+    content = (yield from without_bpy("Encoding", _patched, loaded.format, loaded.data, edits, Report())).data
+    loaded = replace(loaded, data=content, document=loaded.format.read(content))
+    return loaded, (yield from without_bpy("Reading", scene_of, loaded, options, projects=projects))
+
+
 def _placement_of(scene: Scene) -> Placement:
     if scene.placement is None:
         raise ExportError("The file places no models any more")
@@ -297,7 +358,8 @@ def _report_others(collection: bpy.types.Collection, scene: Scene, report: Repor
         home = homes.get(part.file)
         if home is None or home == collection or not any(node.key for node in part.nodes):
             continue
-        edits = node_edits(scene, part, PlacedObjects(home, part, Report(), _placement_of(scene)).placed, Report())
+        objects = PlacedObjects(home, _placement_of(scene), Report(), part=part)
+        edits = node_edits(scene, part, objects.placed, Report())
         if edits:
             report.loss(
                 "belongs-to-other-file",

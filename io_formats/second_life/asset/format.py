@@ -6,7 +6,6 @@ import re
 
 from ...core.format import FileFormat, modules_of
 from ...core.recognition import Match, NearMiss
-from ..models.llsd import first_pairs
 from ..options import _CAPABILITIES, LEVELS, ModelReadOptions, ModelWriteOptions
 
 SECOND_LIFE_MESH = FileFormat(
@@ -57,6 +56,8 @@ def _has_header(head: bytes) -> bool:
     head = head[prefix_size(head) :]
     if not head.startswith(b"{\0\0"):
         return False
+    from ..models.llsd import first_pairs  # slow to import
+
     pairs, cut = first_pairs(head)
     if any(_is_block(pairs.get(key)) for key in (*LEVELS, *_ALSO)) or "404" in pairs:
         return True

@@ -21,7 +21,7 @@ from ...core.options import Choice
 from ...core.scene import Skeleton
 from ...geometry import hierarchy
 from ...geometry.transforms import Matrix as transforms_Matrix
-from ...geometry.transforms import euler_matrices, matrix_of_transform
+from ...geometry.transforms import euler_matrices
 from ..models.space import TO_AVATAR
 
 Matrix = npt.NDArray[np.float64]
@@ -306,9 +306,7 @@ joint."""
 
 def world_matrices(skeleton: Skeleton) -> transforms_Matrix:
     """Return the rest matrix of every joint in the space of the skeleton, (J, 4, 4) float64."""
-    joints = skeleton.joints
-    local = [matrix_of_transform(joint.translation, joint.rotation, joint.scale) for joint in joints]
-    return hierarchy.world_matrices(np.array(local).reshape(-1, 4, 4), [joint.parent for joint in joints])
+    return hierarchy.placed_matrices(skeleton.joints)
 
 
 def facing(skeleton: Skeleton) -> transforms_Matrix:

@@ -20,8 +20,8 @@ import numpy.typing as npt
 from ...core.errors import FormatError, MeshferryError
 from ...core.messages import Named, Text, counted, listed, of_kind
 from ...core.scene import Skeleton
-from ...geometry.hierarchy import parents_first
-from ...geometry.transforms import matrix_of_transform, similarity
+from ...geometry.hierarchy import local_matrices, parents_first
+from ...geometry.transforms import similarity
 from ..models import space
 from . import avatar_fit
 from . import joints as avatar_joints
@@ -226,7 +226,7 @@ def rig_joints(skeleton: Skeleton, *, fit: bool = True) -> RigJoints:
         if known is not None:
             own.setdefault(known, number)
     rest = world_matrices(skeleton)
-    local = [matrix_of_transform(joint.translation, joint.rotation, joint.scale) for joint in skeleton.joints]
+    local = [*local_matrices(skeleton.joints)]
     table = _users_table(skeleton)
     if table is None and avatar_joints.ROOT not in own:
         table = best_table(joint.name for joint in skeleton.joints)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ...core.format import FileFormat, modules_of
 from ...core.recognition import Match
-from ..models.llsd import first_pairs
 from ..options import _CAPABILITIES, ModelReadOptions, ModelWriteOptions
 
 MESHES = "mesh"
@@ -15,6 +14,8 @@ def sniff(head: bytes, size: int) -> Match:
     """Return whether the file starts like a model bundle: the list of meshes or of instances is near its beginning."""
     if not head.startswith(b"{\0\0"):
         return Match.NONE
+    from ..models.llsd import first_pairs  # slow to import
+
     pairs, cut = first_pairs(head)
     is_complete = any(isinstance(pairs.get(key), list) for key in (MESHES, INSTANCES))
     return Match.SIGNATURE if is_complete or cut in ((MESHES, "["), (INSTANCES, "[")) else Match.NONE

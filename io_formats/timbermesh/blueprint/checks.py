@@ -20,7 +20,7 @@ from .format import ReadOptions
 from .mapping import PlacementBuilder, matrices_in_model, placement_builder
 from .tree import BlueprintNode, State
 
-_MOST_OUTSIDE = 0.55
+MOST_OUTSIDE = 0.55
 """Distance in metres by which finished models of the game and of mods extend beyond their cells."""
 
 
@@ -80,16 +80,16 @@ def _check_models(built: PlacementBuilder, footprint: Footprint, report: Report)
                 scenes[number] = None
                 report.warning("unreadable-model", "{}", problem.sentence())
         found = scenes[number]
-        points = [] if found is None else list(_points(found, world))
+        points = [] if found is None else list(points_in(found, world))
         if points:
             joined = np.concatenate(points)[:, :2]
             outside = float(np.maximum(low[:2] - joined.min(axis=0), joined.max(axis=0) - high[:2]).max())
-            if outside > _MOST_OUTSIDE:
+            if outside > MOST_OUTSIDE:
                 template = "its model reaches {:.2f} m beyond the cells of the building"
                 report.warning("model-outside-cells", template, outside, item=Text("node '{}'", node.name))
 
 
-def _points(scene: Scene, world: npt.NDArray[np.float64]) -> Iterator[npt.NDArray[np.float64]]:
+def points_in(scene: Scene, world: npt.NDArray[np.float64]) -> Iterator[npt.NDArray[np.float64]]:
     """Yield the points (n, 3) of the meshes of a model at a matrix."""
     for node, matrix in zip(scene.nodes, matrices_in_model(scene), strict=True):
         if node.mesh is not None and len(node.mesh.points):

@@ -320,12 +320,31 @@ class TextEdits:
             position = max(position, end)
         return b"".join([*parts, self.data[position:]])
 
-    def replace(self, value: JsonValue, new: float | str) -> None:
-        """Replace a number or a text, which keeps its kind of quotes."""
+    def replace(self, value: JsonValue, new: float | str | bytes) -> None:
+        """Replace a value by a number, a text, which keeps its kind of quotes, or by JSON."""
         text = self._spelled(new, None)
         if isinstance(new, str) and self.data[value.start : value.start + 1] == b"'":
             text = b"'" + text[1:-1].replace(b'\\"', b'"').replace(b"'", b"\\'") + b"'"
         self._pieces.append((value.start, value.end, text))
+
+    def append(self, array: JsonValue, new: str) -> None:
+        """Append a text to an array, in a line of its own if the last element is."""
+        item = self._spelled(new, None)
+        if not array.items:
+            line, place = self.newline + self.indent_of(array.start), array.start + 1
+            end = b"" if b"\n" in self.data[array.start : array.end] else line
+            self._pieces.append((place, place, line + self.unit + item + end))
+            return
+        last = array.items[-1]
+        comma = skip_blanks(self.data, last.end)
+        has_comma = self.data[comma : comma + 1] == b","
+        place = comma + 1 if has_comma else last.end
+        comments = _LAST_COMMENTS.match(self.data, place)
+        blank = self.newline + self.indent_of(last.start) if self._is_first(last.start) else b" "
+        if not has_comma:
+            self._pieces.append((place, place, b","))
+        place = comments.end() if comments is not None else place
+        self._pieces.append((place, place, blank + item + (b"," if has_comma else b"")))
 
     def insert(self, holder: JsonValue, new: Mapping[str, New], after: str | None = None) -> None:
         """Insert members into an object: after a member, or in lines of their own at its start for None."""

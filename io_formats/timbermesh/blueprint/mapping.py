@@ -24,8 +24,7 @@ from ...core.placement import (
     Wire,
 )
 from ...core.scene import Scene
-from ...geometry.hierarchy import world_matrices
-from ...geometry.transforms import matrix_of_transform
+from ...geometry.hierarchy import placed_matrices
 from ...projects import Projects
 from . import components
 from .codec import Blueprint, BlueprintSource, child_of
@@ -247,8 +246,7 @@ class PlacementBuilder:
 
 def matrices_in_model(scene: Scene) -> npt.NDArray[np.float64]:
     """Return the matrices (n, 4, 4) of the nodes in the space of their model."""
-    local = [matrix_of_transform(node.translation, node.rotation, node.scale) for node in scene.nodes]
-    return world_matrices(np.array(local).reshape(-1, 4, 4), [node.parent for node in scene.nodes])
+    return placed_matrices(scene.nodes)
 
 
 def _moved(matrix: npt.NDArray[np.float64], points: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import zlib
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from ...core.errors import FormatError
@@ -154,6 +153,8 @@ def pack(content: bytes, compression: str = "BALANCED") -> bytes:
     if size <= _SMALL:
         bodies = [_deflate(view, level, last=True)]
     else:
+        from concurrent.futures import ThreadPoolExecutor  # slow to import, and small files do not need it
+
         starts = range(0, size, _CHUNK)
         with ThreadPoolExecutor() as pool:
             jobs = [

@@ -28,55 +28,32 @@ from ...core.errors import FormatError, MissingLibraryError
 
 _PACKAGE = "meshferry.timbermesh"
 
-# name: (number, type, repeated); a capitalised type is a message
-_SCHEMA: dict[str, dict[str, tuple[int, str, bool]]] = {
-    "Model": {"version": (1, "int32", False), "name": (2, "string", False), "nodes": (3, "Node", True)},
-    "Node": {
-        "parent": (1, "int32", False),
-        "name": (2, "string", False),
-        "position": (3, "Vector3Float", False),
-        "rotation": (4, "QuaternionFloat", False),
-        "scale": (5, "Vector3Float", False),
-        "vertexCount": (6, "int32", False),
-        "vertexProperties": (7, "VertexProperty", True),
-        "meshes": (8, "Mesh", True),
-        "vertexAnimations": (9, "VertexAnimation", True),
-        "nodeAnimations": (10, "NodeAnimation", True),
-    },
-    "Mesh": {"indices": (1, "bytes", True), "material": (2, "string", False)},
-    "PackedMesh": {"indices": (1, "int32", True), "material": (2, "string", False)},
-    "VertexAnimation": {
-        "name": (1, "string", False),
-        "framerate": (2, "float", False),
-        "animatedVertexCount": (3, "int32", False),
-        "frames": (4, "VertexAnimationFrame", True),
-    },
-    "VertexAnimationFrame": {"vertexProperties": (1, "VertexProperty", True)},
-    "NodeAnimation": {
-        "name": (1, "string", False),
-        "framerate": (2, "float", False),
-        "frames": (3, "NodeAnimationFrame", True),
-    },
-    "NodeAnimationFrame": {
-        "position": (1, "Vector3Float", False),
-        "rotation": (2, "QuaternionFloat", False),
-        "scale": (3, "Vector3Float", False),
-    },
-    "VertexProperty": {
-        "name": (1, "string", False),
-        # The enum ScalarType, described as a number so that unknown values are written back unchanged.
-        "scalarType": (2, "int32", False),
-        "scalarTypeDimension": (3, "int32", False),
-        "data": (4, "bytes", False),
-    },
-    "Vector3Float": {"x": (1, "float", False), "y": (2, "float", False), "z": (3, "float", False)},
-    "QuaternionFloat": {
-        "x": (1, "float", False),
-        "y": (2, "float", False),
-        "z": (3, "float", False),
-        "w": (4, "float", False),
-    },
+# Fields in the order of their numbers, which count from 1. Each has a name and a type; a capitalised type is a message,
+# and * marks a repeated field. The enum ScalarType is described as a number, so that unknown values are written back.
+_FIELDS_OF_MESSAGES = {
+    "Model": "version int32, name string, nodes Node*",
+    "Node": "parent int32, name string, position Vector3Float, rotation QuaternionFloat, scale Vector3Float, "
+    "vertexCount int32, vertexProperties VertexProperty*, meshes Mesh*, vertexAnimations VertexAnimation*, "
+    "nodeAnimations NodeAnimation*",
+    "Mesh": "indices bytes*, material string",
+    "PackedMesh": "indices int32*, material string",
+    "VertexAnimation": "name string, framerate float, animatedVertexCount int32, frames VertexAnimationFrame*",
+    "VertexAnimationFrame": "vertexProperties VertexProperty*",
+    "NodeAnimation": "name string, framerate float, frames NodeAnimationFrame*",
+    "NodeAnimationFrame": "position Vector3Float, rotation QuaternionFloat, scale Vector3Float",
+    "VertexProperty": "name string, scalarType int32, scalarTypeDimension int32, data bytes",
+    "Vector3Float": "x float, y float, z float",
+    "QuaternionFloat": "x float, y float, z float, w float",
 }
+
+
+def _fields(described: str) -> dict[str, tuple[int, str, bool]]:
+    """Return the fields of a message by name: number, type, and whether it is repeated."""
+    pairs = (field.split() for field in described.split(", "))
+    return {name: (number, kind.rstrip("*"), kind.endswith("*")) for number, (name, kind) in enumerate(pairs, 1)}
+
+
+_SCHEMA = {message: _fields(described) for message, described in _FIELDS_OF_MESSAGES.items()}
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,8 @@ class AnimationFile:
 
 
 _NO_SYNC_MARKERS = bytes(12)
+"""Bytes between root motion and the second magic number in an13: zero in all known files, probably counts of sync
+markers."""
 
 
 def write(document: AnimationFile) -> bytes:
@@ -125,11 +127,6 @@ def _flagged_frames(document: AnimationFile) -> frames.FlaggedFrames:
     return document.frames
 
 
-_SYNC_MARKERS_SIZE = 12
-"""Bytes between root motion and the second magic number in an13: zero in all known files, probably counts of sync
-markers."""
-
-
 def read(data: bytes, *, inflated_limit: int | None = None) -> AnimationFile:
     """Decode an animation file of an10 to an13, which is not compressed; see :meth:`.FileFormat.read`."""
     stream = ByteStream(data)
@@ -197,7 +194,7 @@ def _read_referring(stream: ByteStream, version: str) -> AnimationFile:
     document.root_motion = root_motion == 1
     if version == "an13":
         start = stream.position
-        if any(stream.take(_SYNC_MARKERS_SIZE, "the sync markers")):
+        if any(stream.take(len(_NO_SYNC_MARKERS), "the sync markers")):
             raise stream.error("The animation has sync markers, which are not supported", offset=start)
     stream.expect(version.encode("ascii"), "the magic before the frames")
     document.frames = frames.read_flagged_frames(stream, indices)

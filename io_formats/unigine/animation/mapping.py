@@ -17,7 +17,7 @@ from ...geometry.transforms import continuous_rotations
 from ...passes.clips import MOST_FRAMES, clip_parts, values_at
 from ...projects import Projects
 from .. import space
-from ..bones import IDENTITY, check_bones, from_skeleton, to_skeleton
+from ..bones import IDENTITY, check_bones, from_skeleton, to_skeleton, with_parents_first
 from ..frames import DeltaFrames
 from ..joint_tracks import flagged_frames, quantized_frames, to_tracks
 from ..project.new_assets import TargetFolder
@@ -138,6 +138,8 @@ def from_scene_at(scene: Scene, options: WriteOptions, path: Path | None, projec
             raise ExportError("'{}' has no animation of an armature; give its armature an action", scene.name)
         raise ExportError(template, scene.name, len(parts))
     part = rotate_180(parts[0], back=True) if options.use_turn else parts[0]
+    if version in SKELETON_VERSIONS:
+        part = with_parents_first(part)
     skeleton, clip = part.skeletons[0], part.clips[0]
     table, transforms = from_skeleton(skeleton)
     document = AnimationFile(version, table)

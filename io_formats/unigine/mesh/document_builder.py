@@ -20,7 +20,7 @@ from ...geometry.triangles import Pool, pool_rows, shared_index
 from ...geometry.vertices import count_loose, layer_keys, split
 from ...passes.join_meshes import only_mesh
 from .. import joint_tracks, space
-from ..bones import IDENTITY, Bone, from_skeleton
+from ..bones import IDENTITY, Bone, from_skeleton, with_parents_first
 from ..skeleton.stored_data import stored_data
 from ..space import rotate_180
 from . import document as doc
@@ -309,6 +309,8 @@ class MeshBuilder:
     def __init__(self, scene: sc.Scene, options: WriteOptions) -> None:
         self.version = options.mesh_version.lower()
         self.scene = rotate_180(scene, back=True) if options.use_turn else scene
+        if self.version == SEPARATE_SKELETON_VERSION:
+            self.scene = with_parents_first(self.scene)
         self.node, self.mesh = only_mesh(self.scene, "UNIGINE mesh")
         self.embeds = options.use_embedded_animation
         refuse_unstorable(self.scene, self.node, self.mesh, self.version, embeds=self.embeds)

@@ -216,7 +216,7 @@ def _read_skeleton(stream: ByteStream, document: MeshFile) -> None:
     rest = stream.i32("the number of rest transforms")
     if rest not in (0, len(document.bones)):
         raise stream.error("The file has {:,} rest transforms for {:,} joints", rest, len(document.bones), offset=start)
-    document.rest_transforms = read_transforms(stream, document.bones[:rest])
+    document.rest_transforms = read_transforms(stream, document.bones[:rest], "rest")
     document.skeleton_guid = values.read_long_string(stream, "the GUID of the skeleton")
     document.skeleton_path = values.read_long_string(stream, "the path of the skeleton")
 

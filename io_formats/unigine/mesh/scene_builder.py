@@ -19,7 +19,7 @@ from ..skeleton.stored_data import text_of_rest
 from ..space import rotate_180
 from . import document as doc
 from .codec import soup_name
-from .format import SHORT_TANGENT_VERSION, SOUP_VERSION, ReadOptions
+from .format import LIGHTMAP_VERSIONS, SHORT_TANGENT_VERSION, SOUP_VERSION, ReadOptions
 
 UV_NAMES = ("UV0", "UV1")
 COLOR_NAME = "Color"
@@ -90,7 +90,7 @@ class SceneBuilder:
             corner_point=_in_a_row([surface.c_indices for surface in surfaces], point_starts),
             material_index=np.repeat(np.arange(len(surfaces), dtype=np.int32), triangles),
             materials=[surface.name for surface in surfaces],
-            surfaces=[_surface_of(surface) for surface in surfaces],
+            surfaces=[_surface_of(surface, self.document.version) for surface in surfaces],
         )
         normals, tangents = self.frames([base.tangents for base in bases], mesh.points, mesh.corner_point, index)
         mesh.normal = sc.Layer("normal", normals, index)
@@ -285,13 +285,14 @@ def _in_a_row(parts: list[sc.AnyArray], starts: list[int]) -> sc.IntArray:
     return indices
 
 
-def _surface_of(surface: doc.Surface) -> sc.Surface:
+def _surface_of(surface: doc.Surface, version: str) -> sc.Surface:
+    has_lightmap = version in LIGHTMAP_VERSIONS
     mapped = sc.Surface(
         surface.name,
         uvs=(),
         has_weights=surface.weights is not None,
-        lightmap_channel=surface.lightmap_channel,
-        lightmap_resolution=surface.lightmap_resolution,
+        lightmap_channel=surface.lightmap_channel if has_lightmap else None,
+        lightmap_resolution=surface.lightmap_resolution if has_lightmap else None,
         base_name=surface.targets[0].name if surface.targets else "",
     )
     if not len(surface.c_indices):

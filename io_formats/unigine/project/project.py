@@ -246,6 +246,10 @@ class Project:
         """
         return self._materials.find(reference)
 
+    def material_named(self, name: str) -> str:
+        """Return the reference of the only material with a name, ignoring case; empty if none or several have it."""
+        return self._materials.by_name(name) or ""
+
     def add_library(self, reference: str) -> Message | None:
         """Add a library of materials that a world of SDK 2.0 refers to; return an error message, or None."""
         found = self.find(reference)

@@ -57,12 +57,11 @@ class CharacterFiles:
         """Store in a mesh the reference to its skeleton, which meshes on one armature share; return the GUID."""
         joints = tuple((bone.name, bone.parent) for bone in document.bones)
         key = (skeleton.name, skeleton.guid, joints, document.transforms.tobytes())
-        if key not in self._uses:
+        use = self._uses.get(key)
+        if use is None:
             named = replace(skeleton, name=self._free(skeleton.name, "skeleton"))
-            self._uses[key] = name_skeleton(document, named, self._target, self._folder)
-            asset = self._uses[key].asset
-            self.assets += [asset] if asset is not None else []
-        use = self._uses[key]
+            use = self._uses[key] = name_skeleton(document, named, self._target, self._folder)
+            self.assets += [use.asset] if use.asset is not None else []
         document.skeleton_guid, document.skeleton_path = use.guid, use.path
         return use.guid
 

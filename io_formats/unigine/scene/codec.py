@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from xml.etree.ElementTree import Element
@@ -408,14 +408,19 @@ def write_files(document: SceneFile, stem: str) -> list[OutputFile]:
     new = document.new_set
     if new is None:
         return [OutputFile(name, write(document))]
-    assets = sorted(new.assets, key=lambda asset: _ORDER.index(asset.kind))
-    assets.append(NewAsset(name, AssetKind.NODE, lambda guids: encode_new(document, guids)))
+    own = NewAsset(name, AssetKind.NODE, lambda guids: encode_new(document, guids))
+    outputs, _guids = encode_assets(new.target, [*new.assets, own])
+    return new_assets.with_manifest(new.target.folder, outputs)
+
+
+def encode_assets(target: TargetFolder, assets: Sequence[NewAsset]) -> tuple[list[OutputFile], dict[str, str]]:
+    """Encode assets, each with a ``.meta`` unless it has one; return the files, and the GUIDs by name."""
+    assets = sorted(assets, key=lambda asset: _ORDER.index(asset.kind))
     salt = _salt(assets)
     guids: dict[str, str] = {}
     for asset in assets:
-        guids[asset.name] = asset.guid or new.target.guid(asset.name, salt)
-    outputs = [output for asset in assets for output in new.target.files(asset, guids)]
-    return new_assets.with_manifest(new.target.folder, outputs)
+        guids[asset.name] = asset.guid or target.guid(asset.name, salt)
+    return [output for asset in assets for output in target.files(asset, guids)], guids
 
 
 def _salt(assets: list[NewAsset]) -> str:
@@ -441,13 +446,13 @@ def encode_new(document: SceneFile, guids: Mapping[str, str]) -> bytes:
         if number is None:
             lines.append(indent + b"</node>\n")
             continue
-        lines += [indent + line + b"\n" for line in _node_lines(document.nodes[number], guids)]
+        lines += [indent + line + b"\n" for line in node_lines(document.nodes[number], guids)]
         waiting.append((depth, None))
         waiting += [(depth + 1, child) for child in reversed(children.get(number, []))]
     return b"".join([*lines, b"</nodes>\n"])
 
 
-def _node_lines(node: SceneNode, guids: Mapping[str, str]) -> list[bytes]:
+def node_lines(node: SceneNode, guids: Mapping[str, str]) -> list[bytes]:
     """Return the lines of a node's element, without its child nodes and its end tag."""
     hidden = b"" if node.is_enabled else b' enabled="0"'
     tag = b'<node type="%s" id="%s"%s name="%s">'

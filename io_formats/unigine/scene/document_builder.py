@@ -204,7 +204,8 @@ class NodeBuilder:
         waiting: dict[str, list[SlotUse]] = {}
         for slot in use.slots:
             waiting.setdefault(printable(slot.name), []).append(slot)
-        chosen = [waiting[one.name].pop(0) if waiting.get(one.name) else SlotUse(one.name) for one in model.surfaces]
+        found = (waiting.get(one.name) or waiting.get("") for one in model.surfaces)  # slots may be empty in the mesh
+        chosen = [same.pop(0) if same else SlotUse(one.name) for one, same in zip(model.surfaces, found, strict=True)]
         distances = [_distance(slot, surface) for slot, surface in zip(chosen, model.surfaces, strict=True)]
         levels = sorted({nearest for nearest, _ in distances})
         if any(is_guessed for _, is_guessed in distances):
@@ -282,15 +283,18 @@ class SetBuilder:
     These files are in a folder named after the scene, so that file names of several scenes do not collide.
     """
 
-    def __init__(self, scene: Scene, options: WriteOptions, path: Path | None, projects: Projects) -> None:
+    def __init__(
+        self, scene: Scene, options: WriteOptions, path: Path | None, projects: Projects, latest: str = ""
+    ) -> None:
         self.scene = scene
         self.report = scene.report
-        latest = OLDER_SDK if options.characters == "UPGRADE" else ""
+        latest = OLDER_SDK if options.characters == "UPGRADE" else latest
         self.target = TargetFolder(path, options.sdk_version, projects, latest)
         self.name = path.stem if path is not None else file_name(scene.name)
         self.has_own_nodes = scene.placement is None
         self.placement: Placement = placement_of_nodes(scene) if scene.placement is None else scene.placement
         self.new = NewSet(self.target)
+        self.models: list[WrittenModel] = []
         self._materials = {material.name: material for material in scene.materials}
         self._references = {name: self._reference(material) for name, material in self._materials.items()}
         self._options = options
@@ -312,9 +316,7 @@ class SetBuilder:
         parts = [self.target.reference(part.file) for part in self.placement.parts[1:]]
         pairs = zip(parts, names, strict=True)
         uses = [f"guid://{guid}" if guid else f"{self.name}/{name}.node" for guid, name in pairs]
-        models = self._models()
-        self._add_materials(models)
-        builder = NodeBuilder(self.placement, models, ["", *uses], self.report, self._options)
+        builder = self.node_builder(uses)
         documents = [
             SceneFile("nodes", self.target.version, builder.nodes(part, title))
             for part, title in zip(self.placement.parts, [self.name, *names], strict=True)
@@ -326,6 +328,19 @@ class SetBuilder:
         documents[0].new_set = self.new
         return documents[0]
 
+    def node_builder(self, uses: Iterable[str] = ()) -> NodeBuilder:
+        """Add the files of all models and of their materials, and return the builder of the nodes that use them.
+
+        ``uses`` are the references to further parts.
+        """
+        self.models = self._models()
+        self._add_materials(self.models)
+        return NodeBuilder(self.placement, self.models, ["", *uses], self.report, self._options)
+
+    def stems(self) -> list[str]:
+        """Return the names of the models' files without extensions, relative to the scene."""
+        return [f"{self.name}/{name}" for name in distinct_file_names(model.name for model in self.placement.models)]
+
     def _reference(self, material: Material) -> str:
         """Return the GUID of a material that needs no new file; an empty text if a file is written for it.
 
@@ -336,11 +351,10 @@ class SetBuilder:
 
     def _models(self) -> list[WrittenModel]:
         """Return a :class:`WrittenModel` for each model; meshes that are not in the project become assets."""
-        names = distinct_file_names(model.name for model in self.placement.models)
         found: list[WrittenModel] = []
         animated: list[str] = []
-        for model, name in zip(self.placement.models, names, strict=True):
-            scene = model.read()
+        for model, stem in zip(self.placement.models, self.stems(), strict=True):
+            scene, name = model.read(), stem.rpartition("/")[2]
             file = self._mesh_scene(scene, name)
             reference = self.target.reference(model.file)
             if scene.clips and (reference or not scene.skeletons or not self._holds_clips):
@@ -350,7 +364,7 @@ class SetBuilder:
                 guid = file.skeletons[0].guid if file.skeletons and self._is_new else ""
                 written = replace(written, reference=f"guid://{reference}", skeleton=guid)
             else:
-                written = self._with_files(written, document, file, scene.clips, name)
+                written = self._with_files(written, document, file, scene.clips, stem)
             found.append(written)
         text = "{} whose animation is not in the scene; export it as .anim and choose it in the editor: {}"
         self.report.loss_of("animation-not-named", text, animated, "mesh", "meshes", most=_MOST_NAMES)
@@ -362,17 +376,18 @@ class SetBuilder:
         return found
 
     def _with_files(
-        self, written: WrittenModel, document: MeshFile, file: Scene, clips: list[Clip], name: str
+        self, written: WrittenModel, document: MeshFile, file: Scene, clips: list[Clip], stem: str
     ) -> WrittenModel:
         """Add the files of a model that is not in the project, and return it with references to them."""
+        name = stem.rpartition("/")[2]
         skeleton = file.skeletons[0] if file.skeletons else None
         if document.version == mesh_format.SEPARATE_SKELETON_VERSION:
             guid = self._files.name_skeleton(document, skeleton or Skeleton(name))
-            reference = f"{self.name}/{name}{mesh_format.SKINNED_EXTENSION}"
+            reference = f"{stem}{mesh_format.SKINNED_EXTENSION}"
             asset = skinned_asset(reference, document, mesh_codec.write(document))
             written = replace(written, skeleton=guid)
         else:
-            reference, data = f"{self.name}/{name}.mesh", mesh_codec.write(document)
+            reference, data = f"{stem}.mesh", mesh_codec.write(document)
             asset = NewAsset(reference, AssetKind.MESH, lambda _guids: data, AS_IT_IS)
         self.new.findings += _findings(document, name)
         self.report_all(file.warnings)

@@ -89,6 +89,7 @@ UNIGINE_SCENE = FileFormat(
     modules=modules_of(__package__),
     is_linked=True,
     is_patched=True,
+    adds_models=True,
     only_read=(".world",),
     is_set=True,
     import_options=ReadOptions,

@@ -215,6 +215,11 @@ def patch(data: bytes, edits: Sequence[NodeEdit], reserved: Collection[str] = ()
     return patched
 
 
+def newline_of(data: bytes) -> bytes:
+    """Return the end of most lines of a file."""
+    return b"\r\n" if data.count(b"\r\n") * 2 > data.count(b"\n") else b"\n"
+
+
 def refusal(path: Path, options: ReadOptions) -> Text | None:  # noqa: ARG001
     """Return why the file at a path cannot be changed. UNIGINE files can always be changed, so the result is None."""
     return None
@@ -263,7 +268,7 @@ class _Patcher:
         self.data = data
         self.spans = spans
         self.edits = {edit.key: edit for edit in edits}
-        self.newline = b"\r\n" if data.count(b"\r\n") * 2 > data.count(b"\n") else b"\n"
+        self.newline = newline_of(data)
         self.replaced = _Replacements(data)
         self.incoming: dict[str, list[bytes]] = {}
         """Elements to insert below each node, without the indentation of their first lines."""

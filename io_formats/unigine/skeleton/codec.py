@@ -88,16 +88,16 @@ _MODES = 3
 def read(data: bytes, *, inflated_limit: int | None = None) -> SkeletonFile:
     """Decode a skeleton file of sn10, which is not compressed; see :meth:`.FileFormat.read`."""
     stream = ByteStream(data)
-    stream.expect(b"sn10", "the magic")
+    stream.expect(_MAGIC, "the magic")
     document = SkeletonFile()
     document.bones = bones.read_table(stream, stream.i32("the number of bones"))
     document.transforms = bones.read_transforms(stream, document.bones).copy()
-    stream.expect(b"sn10", "the magic after the bind transforms")
+    stream.expect(_MAGIC, "the magic after the bind transforms")
     document.blend_masks = _read_profiles(stream, "blend mask")
     document.time_profiles = _read_profiles(stream, "time profile")
     document.weight_profiles = _read_profiles(stream, "weight profile")
     document.retargeting = _read_retargeting(stream)
-    stream.expect(b"sn10", "the magic at the end")
+    stream.expect(_MAGIC, "the magic at the end")
     stream.expect_end()
     bones.report_oddities(document.bones, document.transforms, stream.report)
     document.warnings = stream.report.messages

@@ -7,7 +7,7 @@ from typing import Any
 from ...core.errors import ExportError
 from ...core.messages import Message, Report, Text
 from ...core.scene import Scene
-from ..bones import check_bones, from_skeleton, to_skeleton
+from ..bones import check_bones, from_skeleton, to_skeleton, with_parents_first
 from ..space import rotate_180
 from .codec import SkeletonFile
 from .format import ReadOptions, WriteOptions
@@ -57,7 +57,7 @@ def from_scene(scene: Scene, options: WriteOptions) -> SkeletonFile:
     if not scene.skeletons[0].has_bind:
         template = "'{}' was imported without a bind pose; the first frame is written in its place"
         scene.report.change("no-bind-pose", template, scene.skeletons[0].name)
-    skeleton = (rotate_180(scene, back=True) if options.use_turn else scene).skeletons[0]
+    skeleton = with_parents_first(rotate_180(scene, back=True) if options.use_turn else scene).skeletons[0]
     bones, transforms = from_skeleton(skeleton)
     return skeleton_file(skeleton, bones, transforms)
 

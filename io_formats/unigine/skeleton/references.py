@@ -184,8 +184,9 @@ def _read(path: Path) -> SkeletonFile:
     """Return the content of a skeleton file; an error of the file becomes an ExportError that names it."""
     try:
         return codec.read(read_bytes(path))
-    except (FormatError, OSError) as problem:
-        raise ExportError("{}: the skeleton cannot be read: {}", path, problem) from None
+    except FormatError as problem:
+        template = "{}: the skeleton cannot be read: {}"
+        raise ExportError(template, path, problem.sentence(with_file=False)) from None
 
 
 def _beside(target: TargetFolder) -> list[tuple[Path, SkeletonFile]]:

@@ -14,7 +14,7 @@ from ...files.export_dialog import named_collection
 from ...files.import_base import ImportFiles
 from ...hooks import Hooks
 from ...layouts import file_patterns
-from . import exporters
+from . import buildings, exporters
 from .blueprint_exporter import ExportBlueprint
 from .blueprints import blueprint_panel, findings_of, main_collection
 from .panel import PANELS, main_panel
@@ -57,6 +57,7 @@ class Check(CheckScene):
         blueprint = self.blueprint(context)
         if blueprint is None:
             super().find(context, findings)
+            buildings.check(context, self.source(context)[0].collection, findings)
         else:
             findings += findings_of(*blueprint)
 

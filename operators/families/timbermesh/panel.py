@@ -18,7 +18,7 @@ from ...preferences import PACKAGE, preferences, preferred_path
 from ...reports import inform, refuse, warn
 from ...selection import select_only
 from ...sidebar import actions_of, concerns, draw_actions, is_renamed
-from . import material_names
+from . import buildings, material_names
 from .blueprints import main_collection
 
 
@@ -116,6 +116,7 @@ def collection_panel(layout: Any, context: bpy.types.Context) -> None:
         button(row, "export_scene.timbermesh_batch", text="Export Model…", icon="EXPORT", parts="OBJECTS")
     else:
         button(row, "export_scene.timbermesh", text="Export…", icon="EXPORT", collection=collection.name)
+        buildings.draw_buttons(layout.column(align=True), context)
     draw_findings(layout, context, TIMBERMESH, collection.name)
 
 

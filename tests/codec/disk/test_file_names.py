@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
@@ -63,7 +64,7 @@ def test_without_a_probe_names_may_be_one(monkeypatch: pytest.MonkeyPatch, tmp_p
     def refuse(**_values: object) -> None:
         raise PermissionError
 
-    monkeypatch.setattr(file_names.tempfile, "NamedTemporaryFile", refuse)
+    monkeypatch.setattr(tempfile, "NamedTemporaryFile", refuse)
     assert file_names.rules_of(str(tmp_path)) == CAUTIOUS
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import unigine_generated as generated
 from meshferry.io_formats import api, registry
-from meshferry.io_formats.core.errors import ExportError, UnsupportedFormatError
+from meshferry.io_formats.core.errors import ExportError, FormatError, UnsupportedFormatError
 from meshferry.io_formats.core.format import OutputFile
 from meshferry.io_formats.core.messages import errors_of
 from meshferry.io_formats.core.scene import Joint, Scene, Skeleton
@@ -59,6 +59,7 @@ def test_fixtures_are_written_from_the_same_input(folder: Path, name: str, optio
     assert found.write(document) == data
     scene = found.to_scene(document, "minimal")
     assert scene.warnings == []
+    assert not any(surface.has_lightmap for node in scene.nodes for surface in node.mesh.surfaces)
     assert found.write(found.from_scene(scene, options)) == data
 
 
@@ -129,6 +130,39 @@ def test_a_mesh_and_its_skeleton_are_one_set(samples: Path, tmp_path: Path) -> N
     scene.skeletons[0].joints[1].name = "Кость"
     with pytest.raises(ExportError, match=r"capsule\.skeleton exists with other joints.*Кость"):
         write_mesh(scene, tmp_path / "hero.mesh_skinned")
+
+
+def test_parents_come_before_their_children(samples: Path, tmp_path: Path) -> None:
+    scene = with_clip(rigged(samples))
+    turned = replace(scene, skeletons=[replace(scene.skeletons[0])], nodes=[replace(scene.nodes[0])])
+    joints, mesh = scene.skeletons[0].joints, scene.nodes[0].mesh
+    turned.skeletons[0].joints = [
+        replace(one, parent=3 - one.parent if one.parent >= 0 else -1) for one in joints[::-1]
+    ]
+    turned.nodes[0].mesh = replace(mesh, joint_indices=3 - mesh.joint_indices)
+    turned.clips = [
+        replace(scene.clips[0], transforms=[replace(one, target=3 - one.target) for one in scene.clips[0].transforms])
+    ]
+    files = []
+    for one, folder in ((scene, tmp_path / "a"), (turned, tmp_path / "b")):
+        folder.mkdir()
+        write_mesh(one, folder / "hero.mesh_skinned")
+        write_clip(one, folder / "walk.anim", skeleton=GUID)
+        (folder / "own.skeleton").write_bytes(UNIGINE_SKELETON.write(UNIGINE_SKELETON.from_scene(one)))
+        files.append([(folder / name).read_bytes() for name in ("hero.mesh_skinned", "walk.anim", "own.skeleton")])
+    assert files[0] == files[1]
+
+
+def test_errors_name_the_place_once(folder: Path, samples: Path, tmp_path: Path) -> None:
+    data = (folder / "fixtures" / "minimal.mesh_skinned").read_bytes()
+    with pytest.raises(FormatError, match="ends within the rest transforms"):
+        UNIGINE_MESH.read(data[:300])
+    with pytest.raises(FormatError, match="The rest transform of bone 'bone_01' holds"):
+        UNIGINE_MESH.read(data[:251] + np.float32(np.nan).tobytes() + data[255:])
+    (tmp_path / "capsule.skeleton").mkdir()
+    with pytest.raises(ExportError, match=r"capsule\.skeleton: the skeleton cannot be read: The file") as caught:
+        write_mesh(rigged(samples), tmp_path / "hero.mesh_skinned")
+    assert str(caught.value).count("capsule.skeleton") == 1
 
 
 def test_names_and_versions_agree(samples: Path, tmp_path: Path) -> None:

@@ -49,7 +49,12 @@ def test_through_a_scene(options: dict[str, Any]) -> None:
     assert scene.warnings == []
     (part,) = UNIGINE_SKELETON.files_of(scene, options)
     assert part.name == "rig"
-    assert UNIGINE_SKELETON.write(UNIGINE_SKELETON.from_scene(part, options)) == made.SKELETON
+    written = UNIGINE_SKELETON.from_scene(part, options)
+    assert [(bone.name, bone.parent) for bone in written.bones] == [("base", -1), ("tip", 0)]
+    assert_array_equal(written.transforms, document.transforms[::-1])
+    masks = [[(one.name, one.values.tolist()) for one in profiles] for profiles in profiles_of(written)]
+    assert masks == [[("upper", [0.25, 1])], [], [("hard", [0, 1]), ("", [])]]
+    assert written.retargeting == [(2, 0.75), (0, -1)]
 
 
 def test_plain_skeletons() -> None:

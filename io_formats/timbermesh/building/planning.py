@@ -1,0 +1,198 @@
+"""Plan of the files of new buildings in a mod, with all refusals before the first byte is written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...core.errors import ExportError, FormatError
+from ...core.messages import Details, Kind, Message, Report, Text, joined
+from ...disk.special_files import read_bytes
+from ..blueprint.json_text import TextEdits, parse
+from ..game_names import FACTIONS
+from .cells import members
+from .document import Building, blueprint_of, cost_of, exact
+from .mod_folder import ModFolder, file_of, json_text
+from .names import ENDING, GameNames
+
+_NAME = re.compile(r"[A-Za-z0-9_]+")
+_PICTURES = {b"\x89PNG": ".png", b"\xff\xd8\xff": ".jpg"}
+_REMEDY = Text("choose New Timberborn Building with Replace to write it anew")
+
+
+def name_and_faction(collection: str, choice: str, materials: Iterable[str], names: GameNames) -> tuple[str, str]:
+    """Return the name of a building and its faction: the chosen one, that of the collection, or of the materials.
+
+    Raises
+    ------
+    ExportError
+        The name has other characters than the game's, or the faction is not known.
+    """
+    name, _dot, end = collection.partition(".")
+    if not _NAME.fullmatch(name) or (end and end not in FACTIONS):
+        template = "'{}' does not name a building: use letters, digits and _ and then .{} or .{}, without a number"
+        raise ExportError(template, collection, *FACTIONS)
+    found = [faction for faction in FACTIONS if faction.upper() == choice or (choice == "AUTO" and faction == end)]
+    own = [{faction for faction in FACTIONS if name in names.materials.get(faction, ())} for name in materials]
+    found = found or [*set.intersection(*filter(None, own))] if any(own) else found
+    if len(found) != 1:
+        template = "The faction is not known: name the collection {0}.{1} or {0}.{2}, or choose a faction"
+        raise ExportError(template, name, *FACTIONS)
+    return name, found[0]
+
+
+def template_of(like: str, mod: ModFolder, names: GameNames) -> dict[str, Any]:
+    """Return the members of the blueprint that a building is made like: a file, or one of the mod or of the game.
+
+    Raises
+    ------
+    ExportError
+        It is not found, is damaged, or is not a building.
+    """
+    archive, path = names.archive, mod.templates.get(like) or Path(like)
+    keys = [key for key in archive.keys if key.endswith(f"/{like.lower()}{ENDING}")] if archive is not None else []
+    try:
+        if not like or not (path.is_file() or keys):
+            template = "Like: there is neither a file nor a building '{}'; those of the game need the game's folder"
+            raise ExportError(template, like)
+        data = read_bytes(path) if path.is_file() or archive is None else archive.read(keys[0]) or b""
+        found = exact(parse(data), data)
+    except FormatError as problem:
+        raise ExportError("Like: {}", problem.message, file=like) from None
+    if not isinstance(found, dict) or not {"BuildingSpec", "BlockObjectSpec"} <= found.keys():
+        raise ExportError("Like: '{}' is not the blueprint of a building", like)
+    return found
+
+
+def existing_folder(stem: str, mod: ModFolder, tool_group: str) -> str:
+    """Return the folder of a building below the root of the mod: that of its blueprint if it is there already."""
+    new = mod.place(f"Buildings/{tool_group}/{stem.partition('.')[0]}/{stem}{ENDING}")
+    return mod.path_of(mod.templates.get(stem, new).parent)
+
+
+def plan_building(
+    building: Building, models: Sequence[bytes], icon: bytes | None, mod: ModFolder, names: GameNames, report: Report
+) -> dict[str, Any]:
+    """Plan all files of a building; return the values of its blueprint that the scene decides.
+
+    Parameters
+    ----------
+    models:
+        The finished model and those of the stages.
+    icon:
+        Content of a new icon; None if one is there.
+
+    Raises
+    ------
+    ExportError
+        A rule of the game is broken, or a file is there already.
+    """
+    options = building.options
+    path = f"{building.folder}/{building.stem}{ENDING}"
+    place = mod.place(path)
+    other = mod.templates.get(building.stem, place)
+    if place.exists() and not options.use_replace:
+        raise ExportError("'{}' is there already; choose Replace, or rename the collection", path)
+    is_of_game = {building.name, building.stem.lower()} & {*names.buildings} and not place.exists()
+    if other != place or is_of_game:
+        where = other if other != place else Text("the game")
+        raise ExportError("The name '{}' is taken by {}; rename the collection", building.stem, where)
+    check_names(building, mod, names, report)
+    template = template_of(options.like, mod, names) if options.kind == "LIKE" else None
+    root, values = blueprint_of(building, names, template, report)
+    plan_models(building, models, mod)
+    if icon is not None:
+        ending = next((ending for start, ending in _PICTURES.items() if icon.startswith(start)), None)
+        if ending is None:
+            raise ExportError("Icon: '{}' is neither a PNG nor a JPG picture", options.icon)
+        mod.planned[mod.place(building.icon + ending)] = icon
+        mod.planned[mod.place(f"{building.icon}{ending}.meta.json")] = file_of(members("icon"))
+    mod.planned[place] = file_of(root)
+    mod.add_texts(building.texts, is_replaced=options.use_replace)
+    mod.add_manifest()
+    mod.add_to_list(building.faction, mod.path_of(place).removesuffix(".json"))
+    return values
+
+
+def plan_models(building: Building, models: Sequence[bytes], mod: ModFolder) -> None:
+    """Plan the finished model and those of the stages."""
+    mod.planned |= {mod.place(f"{path}.timbermesh"): data for path, data in zip(building.models, models, strict=True)}
+
+
+def has_icon(building: Building, mod: ModFolder) -> bool:
+    """Return whether an icon is planned, or there and not to be replaced."""
+    places = [mod.place(building.icon + ending) for ending in _PICTURES.values()]
+    return any(place in mod.planned or (place.exists() and not building.options.use_replace) for place in places)
+
+
+def check_names(building: Building, mod: ModFolder, names: GameNames, report: Report) -> None:
+    """Report names that neither the game nor the mod has; materials of another faction are always errors.
+
+    Raises
+    ------
+    ExportError
+        A name is wrong for certain.
+    """
+    options = building.options
+    wanted = [("goods", "the good", str(entry["Id"])) for entry in cost_of(options.cost)]
+    wanted.append(("tool_groups", "the tool group", options.tool_group))
+    if options.kind == "DECORATION" and options.wellbeing:
+        wanted.append(("needs", "the need", options.wellbeing))
+    found = Report()
+    for kind, noun, name in wanted:
+        if name not in getattr(names, kind) and name not in mod.names.get(kind, ()):
+            found.warning("unknown-name", "{} '{}' is neither of the game nor of the mod", Text(noun), name)
+    found.messages += _material_problems(building, mod, names)
+    is_certain = names.archive is not None and not (mod.manifest or {}).get("RequiredMods")
+    errors = [problem for problem in found.messages if problem.kind is Kind.ERROR or is_certain]
+    if errors:
+        raise ExportError("{}", joined(errors, "; "), findings=errors)
+    report.messages += found.messages
+
+
+def _material_problems(building: Building, mod: ModFolder, names: GameNames) -> list[Message]:
+    """Return findings about materials that the game does not load for the faction of a building."""
+    report = Report()
+    loaded = {"Common", building.faction, *mod.loaded.get(building.faction, ())}
+    sources = (names.materials, mod.materials)
+    known = {name for source in sources for collection in loaded for name in source.get(collection, ())}
+    for name in sorted(building.shape.materials - known - {""}):
+        home = next((faction for faction in FACTIONS if name in names.materials.get(faction, ())), None)
+        if home is None:
+            report.warning("unknown-material", "the material '{}' is neither of the game nor of the mod", name)
+            continue
+        right = f"{name.removesuffix(f'.{home}')}.{building.faction}"
+        fix: Details = {"is_fixable": True, "names": (name,), "new_name": right} if right in known else {}
+        hint = Text("use '{}'", right) if fix else Text("use one of {}", building.faction)
+        template = "the material '{}' is of {}, and {} does not load it; {}"
+        report.error("unknown-material", template, name, home, building.faction, hint, **fix)
+    return report.messages
+
+
+def edited_blueprint(data: bytes, old: Mapping[str, Any], new: Mapping[str, Any]) -> bytes:
+    """Return a blueprint in which the values that the scene decides are ``new``; all other bytes stay.
+
+    Parameters
+    ----------
+    old:
+        The values as the last export wrote them.
+
+    Raises
+    ------
+    ExportError
+        A value was edited in the file and in the scene, or the number of stages or colliders differs.
+    """
+    counts = [[len(value) for path, value in values.items() if "CollidersSpec" in path] for values in (old, new)]
+    if old.keys() != new.keys() or counts[0] != counts[1]:
+        raise ExportError("The number of stages or colliders or the entrance changed; {}", _REMEDY)
+    root, edits = parse(data), TextEdits(data)
+    for path, value in new.items():
+        found = root.find(*path.split("/")) if value != old[path] else None
+        present = found.plain() if found is not None else old[path]
+        if value != old[path] and (found is None or present not in (value, old[path])):
+            raise ExportError("{} was changed in the file and in the scene; {}", path, _REMEDY)
+        if found is not None and present != value:
+            edits.replace(found, json_text(value, edits.indent_of(found.start), edits.newline))
+    return edits.result()
