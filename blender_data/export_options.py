@@ -180,11 +180,28 @@ class ExportOptions(Options):
     )
     use_pbr_materials: bool = option(
         "PBR Materials",
-        "Write a .glb file for each material that a diffuse colour and texture cannot show: a Principled "
-        "BSDF with metal, emission, occlusion, or an image for roughness, normals or alpha",
+        "Write a .glb file for each material that a diffuse colour and texture cannot show",
         default=True,
         section="File",
         needs=lambda can: can.gltf_materials,
+    )
+    use_baked_materials: bool = option(
+        "Bake Materials",
+        "Render materials to pictures if files cannot hold their nodes",
+        default=True,
+        own_keyword="bake_materials",
+        section="Materials",
+        needs=lambda can: can.bakes_materials,
+    )
+    bake_size: int = option(
+        "Size",
+        "Width and height of baked pictures, a power of two",
+        default=1024,
+        minimum=64,
+        maximum=2048,
+        section="Materials",
+        shown_when=lambda values: bool(values.get("use_baked_materials")),
+        needs=lambda can: can.bakes_materials,
     )
     use_deform_bones_only: bool = option(
         "Deform Bones Only",
@@ -274,6 +291,8 @@ PHYSICS_SHAPE = _BY_NAME["physics_shape"]
 DEFORM_BONES = _BY_NAME["use_deform_bones_only"]
 CLIPS = _BY_NAME["clips"]
 CLIP_FILTER = _BY_NAME["clip_names"]
+MOST_BAKES = 8
+"""Largest number of sets of pictures that an export bakes without a question or warning."""
 
 
 @dataclass(frozen=True)
@@ -288,5 +307,7 @@ class ExportRequest:
     """Name of the scene, and of its root if the source is not a collection."""
     capabilities: Capabilities
     """Capabilities of the target format. Data that the format cannot store is reported, and not read."""
+    baking: str = "BAKE"
+    """``BAKE``, ``STATE`` to report what an export would bake, or ``REFUSE`` to raise an error instead of baking."""
     file_clips: FileClips | None = None
     """If set, animations of other files are left out; animations made in Blender are kept."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
 import time
@@ -13,8 +14,10 @@ from typing import Any
 
 import bpy
 
+from ..blender_data.export_options import MOST_BAKES
 from ..blender_data.file_records import SessionFile, session_files, unasked_paths
 from ..blender_data.steps import Step, Steps
+from ..io_formats.core.errors import MeshferryError
 from ..io_formats.core.messages import Text, listed
 from .reports import inform, refuse
 from .translations import iface_, rpt_
@@ -76,6 +79,15 @@ def question_of_network(paths: list[str]) -> str:
     return rpt_(text) if paths else ""
 
 
+def _question_of_bakes(work: LongWork, context: bpy.types.Context) -> str:
+    """Return a question if an export bakes many sets of pictures; otherwise an empty string."""
+    with contextlib.suppress(MeshferryError):  # the export will report it
+        sets, text = work.bakes(context)
+        question = "Bake {}? This may take minutes, and Second Life asks a fee for each picture that is uploaded"
+        return rpt_(Text(question, text)) if sets > MOST_BAKES else ""
+    return ""
+
+
 def _in_thread(job: Callable[[], Any]) -> Future[Any]:
     """Run a job in a daemon thread, so that Blender can quit meanwhile."""
     future: Future[Any] = Future()
@@ -120,6 +132,10 @@ class LongWork:
         """Return a question to the user before the work, or an empty string."""
         return ""
 
+    def bakes(self, context: bpy.types.Context) -> tuple[int, Text]:
+        """Return the largest number of sets of pictures that the work bakes, and a text about them."""
+        return 0, Text("")
+
     def stored_paths(self, context: bpy.types.Context) -> list[Any]:
         """Return values from the .blend file, such as paths, that the work may open.
 
@@ -137,7 +153,8 @@ class LongWork:
         is_modal = self.is_from_user() and not bpy.app.background and context.window is not None
         unasked = unasked_paths(self.stored_paths(context))
         if is_modal and not self.asked and not self.is_again:
-            self.asked = "\n".join(filter(None, (question_of_network(unasked), self.question(context))))
+            questions = (question_of_network(unasked), self.question(context), _question_of_bakes(self, context))
+            self.asked = "\n".join(filter(None, questions))
             if self.asked:  # confirming the dialog calls ``execute`` again
                 return manager.invoke_props_dialog(
                     self, width=DIALOG_WIDTH, title=self.bl_label, confirm_text=iface_(self.confirm_text)

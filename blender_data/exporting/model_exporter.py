@@ -36,6 +36,7 @@ class SceneExport:
         self.source = request.source
         self.options = request.options
         self.file_clips = request.file_clips
+        self.baking = request.baking
         self.capabilities = request.capabilities
         self.scene = Scene(request.name, tolerance=request.options.tolerance)
         if self.source.collection is not None:

@@ -24,10 +24,10 @@ from ...io_formats.encodings.quantization import linear_to_srgb
 from .. import names
 from ..image_decoding import mean_color
 from ..mesh_data.checksums import material_checksum
-from . import shaders
+from ..shading import shaders
+from ..shading.shaders import MeshLayers
 from .import_options import ImportOptions
 from .project_images import ProjectImages
-from .shaders import MeshLayers
 from .textures import TextureLoader
 
 _NO_LAYERS = MeshLayers()

@@ -19,13 +19,13 @@ from ..mesh_data import file_normals, quantised_values, surfaces
 from ..properties import store_fields
 from ..rigging import helper_bones
 from ..rigging.joint_poses import BoneMap
+from ..shading.shaders import MeshLayers
 from ..steps import Step, Steps, scaled
 from . import meshes, objects
 from .armature_matching import build_skeletons, set_sliders, switch_on_weighted
 from .clips import ClipBuilder
 from .import_context import ImportContext
 from .import_options import AUTOMATIC_NORMALS_LIMIT
-from .shaders import MeshLayers
 
 
 def store_binding(made: bpy.types.Object, skin: Skin) -> None:

@@ -67,6 +67,8 @@ class Capabilities:
     """Number of colour layers, counted from the first, that are stored without alpha."""
     gltf_materials: bool = False
     """Whether materials can be written to separate glTF files beside the file."""
+    bakes_materials: bool = False
+    """Whether exports bake the nodes of materials to pictures if files cannot hold them."""
     joins_objects: bool = False
     """Whether a file is a single mesh, into which all objects are joined."""
     joins_clips: bool = False

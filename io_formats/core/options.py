@@ -69,11 +69,13 @@ class Option:
     """For an option that is a frame rate: whether 0 means the scene's rate or that of the exported action."""
     needs: Callable[[Capabilities], bool] = lambda _can: True
     """Whether the option applies to a format with these capabilities."""
+    own_keyword: str = ""
+    """The keyword if it is not that of the name."""
 
     @property
     def keyword(self) -> str:
         """Name of the option for programs; with hyphens, that of its flag on the command line."""
-        return self.name.removeprefix("use_")
+        return self.own_keyword or self.name.removeprefix("use_")
 
     def default_for(self, *, headless: bool) -> Value:
         return self.headless_default if headless and self.headless_default is not None else self.default

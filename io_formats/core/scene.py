@@ -21,7 +21,7 @@ from .messages import Message, Report
 if TYPE_CHECKING:
     from .glb_materials import GltfMaterial
     from .placement import Placement
-    from .shading import Shading, Texture
+    from .shading import Mapping, Shading, Texture
 
 FloatArray = npt.NDArray[np.float32]
 IntArray = npt.NDArray[np.int32]
@@ -286,6 +286,8 @@ class Material:
     is_transparent: bool = False
     """Whether a texture or nodes make parts of its faces transparent; ``color`` has a constant alpha."""
     texture: Texture | None = None
+    mapping: Mapping | None = None
+    """Position of the texture on the surface, if known."""
     gltf: GltfMaterial | None = None
     """The material as glTF describes it, if the export writes it to a separate file."""
     shading: Shading | None = None

@@ -356,22 +356,23 @@ def file_steps(
     target: Format,
     values: Mapping[str, Any],
     file_clips: FileClips | None = None,
+    baking: str = "BAKE",
 ) -> Steps[SceneFiles]:
-    """Do the same as :func:`read_files` in steps. ``file_clips`` restricts the animations to those of a file."""
+    """Do the same as :func:`read_files` in steps. ``file_clips`` and ``baking`` are those of the request."""
     from ...blender_data.exporting import exporter
 
     request = _request(context, source, name, target, values)
-    scene = yield from exporter.export_steps(replace(request, file_clips=file_clips))
+    scene = yield from exporter.export_steps(replace(request, file_clips=file_clips, baking=baking))
     return split(scene, target, chosen_options(target.export_options, values))
 
 
 def read_blender_scene(
     context: bpy.types.Context, source: Any, name: str, target: Format, values: Mapping[str, Any]
 ) -> Scene:
-    """Read a scene from Blender, limited to the data a format can hold; see :func:`read_files`."""
+    """Read a scene from Blender for a check, limited to the data a format can hold; see :func:`read_files`."""
     from ...blender_data.exporting import exporter
 
-    return exporter.export_scene(_request(context, source, name, target, values))
+    return exporter.export_scene(replace(_request(context, source, name, target, values), baking="STATE"))
 
 
 def _request(

@@ -1,5 +1,6 @@
 """Dialog of the export operators: choice of the objects, names of the files, options."""
 
+import contextlib
 import re
 from fnmatch import fnmatch
 from pathlib import Path
@@ -21,10 +22,10 @@ from ...io_formats.core.messages import Text, counted, listed
 from ...io_formats.core.options import IMPORT_CHOICES, Option
 from ...io_formats.disk.file_names import file_name
 from ..layouts import path_property, property_column
-from ..option_properties import draw_options
+from ..option_properties import draw_options, to_export_options
 from ..progress import DIALOG_WIDTH, LongWork
 from ..sidebar import draw_wrapped
-from ..translations import rpt_
+from ..translations import iface_, rpt_
 from .export_targets import proposed
 
 
@@ -136,6 +137,10 @@ class ExportDialog(LongWork, ExportHelper):
         if context.space_data is not None and context.space_data.type == "FILE_BROWSER":
             self.draw_scope(context)
         self.draw_files(context)
+        with contextlib.suppress(MeshferryError):  # the export will report it
+            sets, text = self.bakes(context)
+            if sets:
+                layout.label(text=iface_(Text("Bakes {}", text)), icon="RENDER_STILL", translate=False)
         imported = self.imported_texts(context)
         prefix = f"{self.panel_prefix}_export"
         draw_options(layout, self, self.shown_options(context), prefix, imported=imported)
@@ -208,6 +213,15 @@ class ExportDialog(LongWork, ExportHelper):
         remembered = [option for option in self.option_table if option.is_remembered and option.name not in given]
         texts = imported_texts(remembered, [file_records.read_choices(obj) for obj in objects])
         return texts if getattr(self, IMPORT_CHOICES.name) else dict.fromkeys(texts, "")
+
+    def bakes(self, context: bpy.types.Context) -> tuple[int, Text]:
+        """Return the largest number of sets of pictures that the export bakes, and a text about them."""
+        from ...blender_data.exporting.models.material_bakes import bake_price
+
+        if not self.shown_options(context):
+            return super().bakes(context)
+        values, source = self.values(), self.shown_source(context)
+        return bake_price(context, source, to_export_options(values), self.format.capabilities_with(values))
 
     def draw_files(self, context: bpy.types.Context) -> None:
         """Draw information about the files to write. The default, for a single file, draws nothing."""

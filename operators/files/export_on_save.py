@@ -102,7 +102,7 @@ def _encode(context: bpy.types.Context, found: list[FoundFile]) -> Steps[Encoded
     if is_patched(record):
         return (yield from plan_patch(source.collection, session_projects()))
     refuse_changed(record)
-    return (yield from encode_again(context, found[0]))
+    return (yield from encode_again(context, found[0], baking="REFUSE"))
 
 
 def _refuse_unknown(encoded: Encoded) -> None:

@@ -23,6 +23,7 @@ from ...io_formats.disk.file_sets import companions_of, obsolete_files, would_ch
 from ...io_formats.partner_files import file_set, part_of, suffixes_of
 from ..format_operators import EXPORTERS
 from ..layouts import requires
+from ..option_properties import to_export_options
 from ..progress import DIALOG_WIDTH, LongWork
 from ..registration import MenuEntry
 from ..reports import Messages, conclude, refuse
@@ -203,6 +204,17 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
         texts = [question_of_path(record), question_of_clips(others, record) if is_asked_again else ""]
         return "\n".join(text for text in texts if text)
 
+    def bakes(self, context: bpy.types.Context) -> tuple[int, Text]:
+        """Return the largest number of sets of pictures that the export bakes, and a text about them."""
+        from ...blender_data.exporting.models.material_bakes import bake_price
+
+        record, _owners, source = _file(self, context)
+        if is_patched(record) or file_records.unasked_paths(stored_values(record, source)):
+            return super().bakes(context)
+        values = values_of(record)
+        can = EXPORTERS[record.format].format.capabilities_with(values)
+        return bake_price(context, source, to_export_options(values), can)
+
     def draw(self, context: bpy.types.Context) -> None:
         """Draw the question, and the choice that it is about."""
         column = self.layout.column(align=True)
@@ -251,9 +263,9 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
 
 
 def encode_again(
-    context: bpy.types.Context, found: FoundFile, *, use_other_animations: bool = False
+    context: bpy.types.Context, found: FoundFile, *, use_other_animations: bool = False, baking: str = "BAKE"
 ) -> Steps[EncodedAgain]:
-    """Encode the objects of a file as on its last export, for its path.
+    """Encode the objects of a file as on its last export, for its path; ``baking`` is that of the request.
 
     Raises
     ------
@@ -268,7 +280,7 @@ def encode_again(
     left_out = [] if use_other_animations else others
     own = file_clips_of(context, record, source) if left_out else None
     name = source.collection.name if source.collection is not None else scene_name(path)
-    files = yield from scaled(file_steps(context, source, name, target, values, own), 0.1, 0.8)
+    files = yield from scaled(file_steps(context, source, name, target, values, own, baking), 0.1, 0.8)
     if len(files.parts) != 1:
         raise ExportError("{} files would be written; choose File > Export", len(files.parts))
     (scene,) = files.parts

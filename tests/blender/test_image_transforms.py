@@ -25,7 +25,7 @@ def image_of(_texture: Texture, _is_color: bool) -> Any:
 def shown(mapping: Mapping) -> Any:
     """Return a new material with an image that is mapped in this way."""
     import bpy
-    from meshferry.blender_data.importing import shaders
+    from meshferry.blender_data.shading import shaders
 
     material = bpy.data.materials.new("Shown")
     shading = Shading(Tint(image=ImageMap(Texture("a"), is_color=True, mapping=mapping)))
@@ -34,11 +34,12 @@ def shown(mapping: Mapping) -> Any:
 
 
 def read(material: Any) -> tuple[Mapping, Report]:
-    from meshferry.blender_data.exporting.reading.image_maps import ImageReader
-    from meshferry.blender_data.exporting.reading.shading_reading import read_shading
+    from meshferry.blender_data.exporting.reading.image_maps import ImageReader, SurfaceLayers
+    from meshferry.blender_data.exporting.reading.shading_reading import shading_of
 
     report = Report()
-    shading = read_shading(material, ImageReader(report), ("UV0", "UV1"), report)
+    shading, left_out = shading_of(material, ImageReader(report), SurfaceLayers(("UV0", "UV1")))
+    left_out.report(material.name, report)
     assert shading.base_color.image is not None
     return shading.base_color.image.mapping, report
 
@@ -105,7 +106,7 @@ def test_rotated_nodes_of_artists_are_read_where_a_mapping_can_store_them(
         node.inputs["Location"].default_value[:2] = (0.25, -1.5)
     found, report = read(material)
     is_held = kind == "TEXTURE" or abs(scale[0]) == abs(scale[1])
-    assert [message.code for message in report.messages] == [] if is_held else ["material-settings-left-out"]
+    assert [message.code for message in report.messages] == [] if is_held else ["material-mappings-left-out"]
     if is_held:
         np.testing.assert_allclose(uv_transforms.of_mapping(found), uv_transforms.of_node(node), atol=1e-6)
     node.inputs["Rotation"].default_value[0] = 0.5

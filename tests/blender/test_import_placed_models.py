@@ -606,7 +606,7 @@ def test_a_picture_that_is_there_is_used_again(tmp_path: Path) -> None:
         ("importing.nodes", "store_binding"),
         ("importing.armatures", "sort_bones"),
         ("importing.armatures", "draw_bone"),
-        ("importing.shaders", "arrange_nodes"),
+        ("shading.shaders", "arrange_nodes"),
         ("importing.textures", "TextureLoader._checked"),
         ("mesh_data.surfaces", "store_fields"),
     ],

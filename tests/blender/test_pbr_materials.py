@@ -123,7 +123,7 @@ def full_material(box: Any, larger: int = 1) -> dict[str, np.ndarray[Any, Any]]:
 
 def exported(**options: Any) -> tuple[dict[str, bytes], list[str], list[str]]:
     """Return the .glb files of the scene's upload set, the notes about them and the warnings."""
-    given = ExportOptions.of({"missing_levels": "COPY", **options})
+    given = ExportOptions.of({"missing_levels": "COPY", "use_baked_materials": False, **options})
     capabilities = SECOND_LIFE_UPLOAD.capabilities
     request = export_options.ExportRequest(bpy.context, object_selection.Source("SCENE"), given, "tunic", capabilities)
     scene = exporter.export_scene(request)
@@ -248,7 +248,7 @@ def test_properties_without_a_place_in_gltf_are_named_once(box: Any) -> None:
     files, _, warnings = exported()
     assert "extensions" not in glb_oracle.read_glb(files["tunic_Rock.glb"])[0]["materials"][0]
     assert warnings == [
-        "Rock: glTF holds images and values, not the nodes Noise Texture; bake them to images",
+        "Material 'Rock': files hold images and values, not the nodes Noise Texture; switch on Bake Materials",
         "Rock: not part of the PBR materials that the target shows: emission above 1, coat",
     ]
 
@@ -273,6 +273,7 @@ def test_images_that_blender_cannot_read_or_that_are_in_tiles(box: Any, tmp_path
     tiled = bpy.data.images.load(str(tmp_path / "tile.1001.png"))
     tiled.source, tiled.filepath = "TILED", str(tmp_path / "tile.<UDIM>.png")
     tiled.tiles.new(1002)
+    tiled.colorspace_settings.name = "Non-Color"
     gone = bpy.data.images.new("gone", 1, 1)
     gone.source, gone.filepath = "FILE", str(tmp_path / "gone.png")
     for name, image in (("Tiled", tiled), ("Gone", gone), ("Gold", None)):
@@ -292,6 +293,7 @@ def test_images_that_blender_cannot_read_or_that_are_in_tiles(box: Any, tmp_path
         glb_oracle.read_png(glb_oracle.images_of(files["tunic_Tiled.glb"])[0])[..., 1], noise(1001)[..., 1]
     )
     assert warnings == [
+        "Material 'Gold': not part of the exported material: an image node without an image",
         "tile.1001.png: it is in tiles, of which only the first was exported",
         "Gone: the image 'gone' of its PBR material is missing or cannot be read",
     ]

@@ -49,7 +49,7 @@ def image_of(texture: Texture, is_color: bool) -> Any:
 
 def shown(shading: Shading, *, uvs: tuple[str, ...] = ("UV0", "UV1"), **options: Any) -> Any:
     import bpy
-    from meshferry.blender_data.importing import shaders
+    from meshferry.blender_data.shading import shaders
 
     material = bpy.data.materials.new("Shown")
     shaders.show(material, shading, shaders.MeshLayers("Color", uvs), options.pop("image_of", image_of), **options)
@@ -177,7 +177,7 @@ def test_a_constant_alpha_is_tested(alpha: float, shows: float) -> None:
 
 
 def test_building_again_replaces_the_nodes() -> None:
-    from meshferry.blender_data.importing import shaders
+    from meshferry.blender_data.shading import shaders
 
     material = shown(whole())
     count = len(material.node_tree.nodes)
@@ -363,8 +363,9 @@ def test_materials_that_differ_in_their_textures_alone_are_as_if_each_was_the_on
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     import bpy
-    from meshferry.blender_data.importing import materials, shaders
+    from meshferry.blender_data.importing import materials
     from meshferry.blender_data.importing.import_options import ImportOptions
+    from meshferry.blender_data.shading import shaders
 
     built: list[Any] = []
     arrange = shaders.arrange_nodes
@@ -391,8 +392,9 @@ def test_solid_view_and_icons_have_the_colours_of_textures() -> None:
     """They are not exported, since the nodes are; a texture that is missing leaves the colour."""
     import bpy
     from meshferry.blender_data.exporting.reading import image_maps, material_reading, shading_reading
-    from meshferry.blender_data.importing import materials, shaders
+    from meshferry.blender_data.importing import materials
     from meshferry.blender_data.importing.import_options import ImportOptions
+    from meshferry.blender_data.shading import shaders
     from meshferry.io_formats.core.messages import Report
     from meshferry.io_formats.encodings.image_files import encode_png
 
@@ -419,7 +421,9 @@ def test_solid_view_and_icons_have_the_colours_of_textures() -> None:
     assert icon[16, 16, 2] > icon[16, 16, 0] > icon[16, 16, 1] > 0.1 and icon[16, 16, 3] == 1.0 and not icon[0, 0].any()
     for name, color in (("packed", (1.0, 1.0, 1.0, 1.0)), ("gone", (1.0, 1.0, 1.0, 1.0))):
         assert material_reading.read_material(made[name], Report()).color == color
-    read = shading_reading.read_shading(made["packed"], image_maps.ImageReader(Report()), [], Report())
+    read, _left_out = shading_reading.shading_of(
+        made["packed"], image_maps.ImageReader(Report()), image_maps.SurfaceLayers()
+    )
     assert read.base_color.value == (1.0, 1.0, 0.5) and read.base_color.image is not None
     finder.fill(made["plain"], Material("plain", shading=Shading(base_color=Tint())), shaders.MeshLayers())
     assert not made["plain"].preview.is_icon_custom

@@ -50,11 +50,13 @@ def stored(name: str) -> Any:
 
 
 def read(material: Any, *uvs: str) -> tuple[Shading, Report]:
-    from meshferry.blender_data.exporting.reading.image_maps import ImageReader
-    from meshferry.blender_data.exporting.reading.shading_reading import read_shading
+    from meshferry.blender_data.exporting.reading.image_maps import ImageReader, SurfaceLayers
+    from meshferry.blender_data.exporting.reading.shading_reading import shading_of
 
     report = Report()
-    return read_shading(material, ImageReader(report), uvs, report), report
+    shading, left_out = shading_of(material, ImageReader(report), SurfaceLayers(uvs))
+    left_out.report(material.name, report)
+    return shading, report
 
 
 def shadings(number: int) -> Iterator[Shading]:
@@ -105,7 +107,7 @@ def shadings(number: int) -> Iterator[Shading]:
 
 def test_materials_of_the_import_are_read_as_they_were() -> None:
     import bpy
-    from meshferry.blender_data.importing import shaders
+    from meshferry.blender_data.shading import shaders
 
     for shading in shadings(40):
         material = bpy.data.materials.new("Shown")
@@ -326,8 +328,10 @@ def test_everything_without_a_counterpart_is_named_once() -> None:
     assert found.roughness.image is not None and found.roughness.image.mapping.scale == (2.0, 3.0)
     assert {message.code: str(message) for message in report.messages} == {
         "material-nodes-left-out": "Material 'Made': files hold images and values, not the nodes Color Ramp; "
-        "bake them to images",
-        "material-settings-left-out": "Material 'Made': not part of the exported material: coat, rotation of images",
+        "bake the material to images",
+        "material-mappings-left-out": "Material 'Made': not part of the exported material: rotation of images; bake "
+        "the material to images",
+        "material-settings-left-out": "Material 'Made': not part of the exported material: coat",
     }
 
 

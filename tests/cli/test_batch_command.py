@@ -543,7 +543,7 @@ def accepted(action):
         return action.metavar.strip("{}").split(",")[-1]
     if action.metavar != "N":
         return "-some thing, with 'signs'"
-    for text in ("0.0625", "3", "1"):
+    for text in ("0.0625", "3", "1", "128"):
         with contextlib.suppress(argparse.ArgumentTypeError):
             action.type(text)
             return text

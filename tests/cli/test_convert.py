@@ -249,8 +249,8 @@ def test_formats(meshferry):
     keys = "uv_layers color_layers custom_layers normals splits_vertices materials project_textures"
     keys += " ambient_occlusion node_hierarchy"
     keys += " shape_keys skeletons sliders influences node_clips joint_clips vertex_clips keyed_clips levels_of_detail"
-    keys += " surfaces physics placed_models placement opaque_colors gltf_materials joins_objects joins_clips"
-    keys += " longest_clip knows_joint"
+    keys += " surfaces physics placed_models placement opaque_colors gltf_materials bakes_materials joins_objects"
+    keys += " joins_clips longest_clip knows_joint"
     assert list(entry["holds"]) == keys.split()
 
 

@@ -32,7 +32,7 @@ LOST = {
 def save(path: Path) -> None:
     """Write a .blend file with a plane for each mapping; its material has its name."""
     import bpy
-    from meshferry.blender_data.importing import shaders
+    from meshferry.blender_data.shading import shaders
 
     bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
     image = bpy.data.images.new("Image", 4, 4)

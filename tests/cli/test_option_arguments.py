@@ -130,7 +130,7 @@ def test_every_real_option_is_an_argument():
         *(f.options() for f in FORMATS),
     ):
         for option in options:
-            flag = "--" + option.name.removeprefix("use_").replace("_", "-")
+            flag = "--" + option.keyword.replace("_", "-")
             argv = ["convert", "a", "b", flag]
             if not isinstance(option.default, bool):
                 argv.append(str(option.default))

@@ -66,6 +66,7 @@ CARRIES = {
     "meshes": "",
     "placement": "models of other files",
     "opaque_colors": "",
+    "bakes_materials": "",
     "joins_objects": "",
     "joins_clips": "",
     "knows_joint": "",
@@ -121,7 +122,7 @@ def own_table(options: list[Option], common: list[Option]) -> str:
 def _options(options: Iterable[Option]) -> str:
     rows = [["Option", "On the command line", "What it does"]]
     for option in options:
-        flag = "--" + option.name.removeprefix("use_").replace("_", "-")
+        flag = "--" + option.keyword.replace("_", "-")
         flag = f"`{flag}`, `--no-{flag[2:]}`" if isinstance(option.default, bool) else f"`{flag}`"
         text = option.description
         if option.choices:

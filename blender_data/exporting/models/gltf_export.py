@@ -128,16 +128,17 @@ Pixels = npt.NDArray[np.uint8]
 
 _LINKED = ("Metallic", "Roughness", "Normal", "Alpha")
 """Inputs of a Principled BSDF; an image at one of them cannot be shown by a diffuse texture."""
-_HELD = ("Base Color", *_LINKED, "Emission Color", "Emission Strength")
+_EMISSION = ("Emission Color", "Emission Strength")
+_HELD = ("Base Color", *_LINKED, *_EMISSION)
 """Inputs of a Principled BSDF that glTF can store."""
 _KNOWN_NODES = frozenset(
     {
         *("TEX_IMAGE", "MAPPING", "TEX_COORD", "UVMAP", "NORMAL_MAP", "SEPARATE_COLOR", "RGB", "VALUE"),
-        *("REROUTE", "GROUP", "GROUP_INPUT", "GROUP_OUTPUT"),
+        *("REROUTE", "GROUP", "GROUP_INPUT", "GROUP_OUTPUT", "VERTEX_COLOR"),
     }
 )
 """Types of nodes that Blender's glTF exporter converts, besides multiplications and comparisons for a clipped alpha."""
-_EXTENSIONS = {
+EXTENSIONS = {
     "KHR_materials_emissive_strength": Text("emission above 1"),
     "KHR_materials_clearcoat": Text("coat"),
     "KHR_materials_transmission": Text("transmission"),
@@ -214,7 +215,7 @@ def gltf_materials(
         return {}
     made = dict(zip(wanted, exported, strict=True))
     for name, gltf in made.items():
-        _report_left_out(wanted[name], gltf, report)
+        _report_left_out(name, wanted[name], gltf, report)
         gltf.name = gltf.values["name"] = name
         _pack(gltf)
     return made
@@ -305,17 +306,10 @@ def _without_marks(materials: Sequence[bpy.types.Material]) -> Iterator[None]:
             node.pop("used", None)
 
 
-def _report_left_out(material: bpy.types.Material, gltf: GltfMaterial, report: Report) -> None:
+def _report_left_out(name: str, material: bpy.types.Material, gltf: GltfMaterial, report: Report) -> None:
     """Report settings of a material that its glTF file cannot store."""
-    about = report.about(Named("material", material.name))
-    tree = compat.node_tree(material)
-    shader = shader_of(tree)
-    sockets = [shader.inputs[name] for name in _HELD if name in shader.inputs]
-    reached = [node for socket in (*sockets, *occlusion_inputs(tree)) for node in upstream(socket)]
-    nodes = dict.fromkeys(node.bl_label for node in reached if not _is_carried_over(node))
-    if nodes:
-        text = "glTF holds images and values, not the nodes {}; bake them to images"
-        about.loss("gltf-nodes-left-out", text, joined(nodes))
+    about = report.about(Named("material", name))
+    reached = _reached(material)
     images = {node.image: None for node in reached if node.type == "TEX_IMAGE" and node.image is not None}
     for image in images:
         report_still(report, image)
@@ -323,13 +317,30 @@ def _report_left_out(material: bpy.types.Material, gltf: GltfMaterial, report: R
             text = "the image '{}' of its PBR material is missing or cannot be read"
             about.loss("unreadable-image", text, Named("image", image.name))
     report_lost_images({image.name for image in shown_images(material) - images.keys()}, report)
-    lost = [label for extension, label in _EXTENSIONS.items() if extension in gltf.extensions]
+    lost = [label for extension, label in EXTENSIONS.items() if extension in gltf.extensions]
     normal = gltf.textures.get(TextureUse.NORMAL)
     if normal is not None and normal.values.get("scale", 1.0) != 1.0:
         lost.append(Text("normal map strength"))
     if lost:
         text = "not part of the PBR materials that the target shows: {}"
         about.loss("gltf-extensions-left-out", text, joined(lost))
+
+
+def _reached(material: bpy.types.Material) -> list[bpy.types.Node]:
+    """Return the nodes before the inputs of a material's shader that glTF can store."""
+    tree = compat.node_tree(material)
+    shader = shader_of(tree)
+    names = _HELD if emission_of(shader) > 0.0 else _HELD[: -len(_EMISSION)]
+    sockets = [shader.inputs[name] for name in names if name in shader.inputs]
+    return [node for socket in (*sockets, *occlusion_inputs(tree)) for node in upstream(socket)]
+
+
+def nodes_left_out(material: bpy.types.Material) -> dict[str, None]:
+    """Return the labels of nodes that Blender's glTF exporter leaves out of a material that needs glTF.
+
+    Colour attributes are excluded, since :mod:`.material_losses` reads their values.
+    """
+    return dict.fromkeys(node.bl_label for node in _reached(material) if not _is_carried_over(node))
 
 
 def _is_carried_over(node: bpy.types.Node) -> bool:

@@ -22,12 +22,11 @@ from .. import node_plan
 from ..model_exporter import SceneExport
 from ..object_selection import enabled_objects, with_ancestors
 from ..reading import rest_meshes
-from ..reading.material_reading import materials_by_name, read_materials, report_other_images
 from ..reading.mesh_reading import transformed
 from ..reading.rest_meshes import RestMeshes
 from ..real_instances import common_armature, parts_shown, real_instances, report_parts
 from .generated_parts import PartGenerator
-from .gltf_export import gltf_materials, needs_gltf
+from .model_materials import ModelMaterials
 from .model_meshes import LodModelMeshes, ObjectSpaces, exact_product, lod_model_skeleton, matrix_of
 from .model_objects import ModelIndex, ModelNodes, ModelObjects, find_models
 
@@ -136,6 +135,7 @@ class LodModelExport(SceneExport):
         self.spaces = ObjectSpaces(self.meshes)
         self.objects = LodModelMeshes(self.spaces, self.options.tolerance)
         self.equal_meshes = EqualMeshes()
+        self.materials = ModelMaterials(self, self.objects)
 
     def steps(self) -> Steps[Scene]:
         """Read the scene in steps.
@@ -152,6 +152,7 @@ class LodModelExport(SceneExport):
         unseen = [obj for obj in parts if obj not in enabled]
         instances = parts if self.capabilities.skeletons and self.options.use_instances else []
         with (
+            self.materials,
             scene_state.changed(self.context, scene_state.on_resting_bones(parts)),
             scene_state.stand_ins(self.context, unseen) as self.spaces.stand_ins,
             real_instances(self.context, instances) as self.objects.copies,
@@ -162,24 +163,16 @@ class LodModelExport(SceneExport):
             seen = [*(self.spaces.stand_in(obj) for obj in parts), *copies]
             with self.meshes.at_rest(obj for obj in seen if obj.type in MESHABLE):
                 self._read_instances(found)
-                models = yield from scaled(self._read_models(found), 0.0, 1.0 if self.as_imported else 0.2)
+                models = yield from scaled(self._read_models(found), 0.0, 0.2)
+                yield from scaled(self.materials.bake(models, (*parts, *copies)), 0.2, 0.6)
             self.require_nodes(models)
             _name_apart(models)
             if not self.as_imported:
-                yield from scaled(PartGenerator(self.options, self.report).generate(models), 0.2, 1.0)
+                yield from scaled(PartGenerator(self.options, self.report).generate(models), 0.6, 1.0)
             linkset_root(models).finest.is_linkset_root = True
             for model in models:
                 self.scene.nodes += model.nodes(len(self.scene.nodes))
-            wanted = [name for node in self.scene.nodes if node.mesh is not None for name in node.mesh.materials]
-            slots = [slot.material for obj in (*parts, *copies) for slot in obj.material_slots]
-            materials = materials_by_name(wanted, slots)
-            self.scene.materials = read_materials(materials, self.report)
-        if self.capabilities.gltf_materials:
-            report_other_images((one for one in materials.values() if not needs_gltf(one)), self.report)
-        if self.capabilities.gltf_materials and self.options.use_pbr_materials:
-            made = gltf_materials(self.context, materials, self.report)
-            for material in self.scene.materials:
-                material.gltf = made.get(material.name)
+            self.scene.materials = self.materials.read()
         return self.scene
 
     def _read_models(self, found: list[ModelObjects]) -> Steps[list[ModelNodes]]:

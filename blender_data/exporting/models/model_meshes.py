@@ -186,6 +186,10 @@ class LodModelMeshes:
         self._instances.left_out = ModelIndex(bpy.data.objects).parts
         self._instances.read_instances((set(finest) - set(self.copies)) | shown)
 
+    def has_instances(self, obj: bpy.types.Object) -> bool:
+        """Return whether the mesh of an object contains instances that it shows."""
+        return bool(obj in self.copies or self._instances.instances.get(obj))
+
     def mesh_of(self, obj: bpy.types.Object, read: ReadSkeleton | None) -> Mesh | None:
         """Return the mesh of an object and of the instances that it shows, in its own space."""
         key = (obj, read.obj if read else None)

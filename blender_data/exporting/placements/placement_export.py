@@ -26,11 +26,12 @@ from ...animation import pose_curves
 from ...armature_modifiers import MESHABLE
 from ...export_options import ExportRequest
 from ...rigging.armature_reading import SkeletonSpace
-from ...steps import Step, Steps
+from ...steps import Step, Steps, scaled
 from .. import node_plan
 from ..joint_sampling import JointSampler
 from ..left_out import Movement, Movements
 from ..model_exporter import SceneExport
+from ..models.material_bakes import Bakery
 from ..object_selection import is_hidden_node, is_of_body, parents_first, select
 from ..reading.mesh_reading import shows_surface
 from ..reading.rest_meshes import RestMeshes
@@ -84,6 +85,7 @@ class PlacementExport(SceneExport):
         collection = self.source.collection
         self.parts = [PlacedPart(collection.name if collection is not None else request.name, objects)]
         self._part_of: dict[bpy.types.Collection, int] = {}
+        self.bakery = Bakery(self)
         self.hidden = {obj for obj in objects if not obj.visible_get(view_layer=self.context.view_layer)}
 
     def steps(self) -> Steps[Scene]:
@@ -136,10 +138,11 @@ class PlacementExport(SceneExport):
             for number, part in enumerate(self.parts):
                 builder = _PartBuilder(self, part, places, models)
                 for done, obj in enumerate(builder.with_nodes()):
-                    yield Step("Reading meshes", (number + done / len(part.objects)) / len(self.parts))
+                    yield Step("Reading meshes", 0.5 * (number + done / len(part.objects)) / len(self.parts))
                     builder.add(obj)
                 builder.add_instances(instances)
                 builder.hide()
+            yield from scaled(self._bake(models), 0.5, 1.0)
         if self.capabilities.joint_clips and self.options.clips != "NONE":
             yield from self._read_clips(models)
         parts = [PlacementPart(part.name, part.nodes) for part in self.parts]
@@ -187,9 +190,21 @@ class PlacementExport(SceneExport):
         collection = _instanced(obj)
         return PartUse(self._part_of[collection]) if collection in self._part_of else None
 
+    def _bake(self, models: PlacedModels) -> Steps[None]:
+        """Bake the materials that need it; models and nodes get the names of further sets of pictures."""
+        yield from self.bakery.bake(models.bake_tasks())
+        changed = models.rename(self.bakery)
+        for node in (node for part in self.parts for node in part.nodes):
+            if isinstance(node.content, ModelUse):
+                names = changed[node.content.model]
+                slots = [replace(slot, material=names.get(slot.material, slot.material)) for slot in node.content.slots]
+                node.content = replace(node.content, slots=tuple(slots))
+
     def _read_materials(self, models: PlacedModels) -> None:
         used = {name: models.materials.by_name[name] for name in models.used_materials}
-        self.scene.materials = read_shadings(used, models.uv_names(), self.report)
+        shown, bakery = {**used, **self.bakery.materials}, self.bakery
+        layers, report = models.layers(), self.report
+        self.scene.materials = read_shadings(shown, layers, report, bakery.shadings, bakery.report)
         report_changed_materials(used.values(), self.report)
 
     # -- messages ------------------------------------------------------------------------------

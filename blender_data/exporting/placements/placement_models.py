@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import bpy
@@ -16,9 +16,11 @@ from ... import file_records, names
 from ...armature_modifiers import MESHABLE, armature_of
 from ...export_options import ExportOptions
 from ...rigging.armature_reading import ReadSkeleton, read_skeleton
+from ..models.material_bakes import Bakery, BakeSurface, BakeTask
 from ..node_plan import is_own_mesh
 from ..object_selection import is_of_body
 from ..reading import material_reading
+from ..reading.image_maps import SurfaceLayers
 from ..reading.mesh_reading import transformed
 from ..reading.rest_meshes import RestMeshes
 from .object_transforms import ObjectPlaces
@@ -61,6 +63,10 @@ class _Model:
     skeleton: ReadSkeleton | None
     sources: list[bpy.types.Object]
     """The objects that show the model."""
+    slots: list[list[str]] = field(default_factory=list)
+    """Names of the materials of each of these objects."""
+    is_generated: bool = False
+    """Whether its mesh is that of an instance, not of an object."""
 
 
 class PlacedModels:
@@ -125,6 +131,7 @@ class PlacedModels:
                 return None
             mesh.surfaces = [Surface(name or names.name_in_file(owner)) for name in mesh.materials]
             self._plain[key] = self._add((owner.data,), mesh, None)
+            self._models[self._plain[key]].is_generated = True
         number = self._plain[key]
         return self._used(number, owner, self._models[number].mesh.materials)
 
@@ -161,18 +168,41 @@ class PlacedModels:
     def _slot_names(self, obj: bpy.types.Object) -> list[str]:
         return material_reading.material_names(material_reading.materials_of(obj, obj.data), self.materials.name)
 
-    def uv_names(self) -> dict[str, list[str]]:
-        """Return the names of the UV maps of the first mesh with each material, by the name of the material."""
-        found: dict[str, list[str]] = {}
+    def bake_tasks(self) -> Iterator[BakeTask]:
+        """Yield a task for each material, with a surface of each model."""
+        found: dict[str, dict[int, BakeSurface]] = {}
+        for number, model in enumerate(self._models):
+            shown, layers = np.unique(model.mesh.material_index).tolist(), self._layers(model)
+            for obj, slots in zip(model.sources, model.slots, strict=True):
+                surface = BakeSurface(obj, names.name_in_file(obj), layers, model.mesh, slots)
+                surface.is_plain, surface.has_instances = self.meshes.is_plain(obj), model.is_generated
+                for slot in shown:
+                    found.setdefault(slots[slot], {}).setdefault(number, surface)
+        for name in self.used_materials:
+            yield BakeTask(name, self.materials.by_name[name], list(found[name].values()))
+
+    def rename(self, bakery: Bakery) -> list[dict[str, str]]:
+        """Rename the baked materials of all models; return the new names by the indices of the models."""
+        found = [bakery.names.get(id(model.mesh), {}) for model in self._models]
         for model in self._models:
-            for name in model.mesh.materials:
-                found.setdefault(name, [layer.name for layer in model.mesh.uvs])
+            model.mesh = bakery.renamed(model.mesh, model.mesh)
         return found
+
+    def layers(self) -> dict[str, SurfaceLayers]:
+        """Return the layers of the first mesh with each material, by the name of the material."""
+        return {name: self._layers(model) for model in reversed(self._models) for name in model.mesh.materials}
+
+    @staticmethod
+    def _layers(model: _Model) -> SurfaceLayers:
+        maps = getattr(model.sources[0].data, "uv_layers", ()) if model.sources else ()
+        shown = next((layer.name for layer in maps if layer.active_render), "")
+        return SurfaceLayers(tuple(layer.name for layer in model.mesh.uvs), shown)
 
     def _used(self, number: int, obj: bpy.types.Object, materials: list[str]) -> ModelUse:
         """Return the use of a model by an object with these materials in its slots."""
         model = self._models[number]
         model.sources.append(obj)
+        model.slots.append(materials)
         shown = np.unique(model.mesh.material_index).tolist()
         self.used_materials.update(dict.fromkeys(materials[slot] for slot in shown if materials[slot]))
         if materials == model.mesh.materials:

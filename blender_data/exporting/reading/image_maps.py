@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -113,6 +113,19 @@ _SAME_SCALE = 1e-6
 Numbers = tuple[float, ...]
 
 
+@dataclass(frozen=True)
+class SurfaceLayers:
+    """The layers of a mesh to which the nodes of its materials refer."""
+
+    uvs: tuple[str, ...] = ()
+    """Names of the exported UV maps; empty if they are not known."""
+    shown_uv: str = ""
+    """Name of the UV map that is marked for rendering, on which images without coordinates lie."""
+    color_of: Callable[[str], tuple[float, ...] | None] = lambda _name: None
+    """Function that returns the value of a colour attribute that is the same on all faces, otherwise None. An empty
+    name means the attribute that is marked for rendering."""
+
+
 class ImageMaps:
     """The image maps of one material.
 
@@ -120,15 +133,15 @@ class ImageMaps:
     ----------
     images:
         The images of all materials.
-    uvs:
-        Names of the UV maps of a mesh with the material, by which nodes refer to them.
+    layers:
+        Layers of a mesh with the material, by which nodes refer to them.
     left_out:
         Collects the settings of nodes that a mapping cannot store.
     """
 
-    def __init__(self, images: ImageReader, uvs: Sequence[str], left_out: LeftOut) -> None:
+    def __init__(self, images: ImageReader, layers: SurfaceLayers, left_out: LeftOut) -> None:
         self._images = images
-        self._uvs = list(uvs)
+        self.layers = layers
         self._left_out = left_out
 
     def of(self, found: Socket, *, is_data: bool = False) -> ImageMap | None:
@@ -147,7 +160,7 @@ class ImageMaps:
         if is_data and has_colors(node.image):
             self._left_out.color_spaces.append(node.image.name)
         if node.extension not in _EXTENSIONS:
-            self._left_out.settings.append("mirrored images")
+            self._left_out.mappings.append("mirrored images")
         extension = _EXTENSIONS.get(node.extension, Extension.REPEAT)
         return ImageMap(texture, has_colors(node.image), self._mapping(found), extension)
 
@@ -162,7 +175,7 @@ class ImageMaps:
             entry = source(entry.input("Vector"))
         mapping = self._coordinates(entry)
         if node.projection not in {"FLAT", "BOX"}:
-            self._left_out.settings.append(Text("projection '{}'", node.projection.capitalize()))
+            self._left_out.mappings.append(Text("projection '{}'", node.projection.capitalize()))
         if is_box and mapping.projection in _BOXES:
             mapping = replace(mapping, projection=_BOXES[mapping.projection], blend=node.projection_blend)
             return replace(mapping, scale=(scale[0], scale[2]), offset=offset[:2])
@@ -183,7 +196,7 @@ class ImageMaps:
             scale = tuple(1.0 / part if part else 1.0 for part in scale)
         rotation = _rotation(values["Rotation"], scale, is_inverse=is_inverse, is_box=is_box)
         if rotation is None:
-            self._left_out.settings.append("rotation of images")
+            self._left_out.mappings.append("rotation of images")
             rotation = 0.0
         if is_inverse:
             u, v, w = offset
@@ -193,25 +206,31 @@ class ImageMaps:
         return scale, offset if node.vector_type == "POINT" else _NO_MOVE, rotation
 
     def _coordinates(self, entry: Socket) -> Mapping:
-        """Return the mapping of texture coordinates. An unlinked socket uses the first UV map."""
+        """Return the mapping of texture coordinates. An unlinked socket uses the UV map for rendering."""
         if entry.is_value:
-            return Mapping()
+            return self._uv("")
         node, name = entry.node, entry.socket.name
         if node.type == "UVMAP":
             return self._uv(node.uv_map)
-        if node.type == "ATTRIBUTE" and node.attribute_name in self._uvs:
+        if node.type == "ATTRIBUTE" and node.attribute_name in self.layers.uvs:
             return self._uv(node.attribute_name)
         if node.type == "TEX_COORD" and name == "UV":
-            return Mapping()
+            return self._uv("")
         if node.type == "TEX_COORD" and name == "Object" and node.object is None:
             return Mapping(Projection.TOP_OBJECT)
         if node.type == "NEW_GEOMETRY" and name == "Position":
             return Mapping(Projection.TOP_WORLD)
-        self._left_out.settings.append(Text("coordinates '{}' of the node '{}'", name, node.bl_label))
+        self._left_out.mappings.append(Text("coordinates '{}' of the node '{}'", name, node.bl_label))
         return Mapping()
 
     def _uv(self, name: str) -> Mapping:
-        return Mapping(uv_layer=self._uvs.index(name) if name in self._uvs else 0)
+        """Return the mapping of a UV map; an empty name means the one that is marked for rendering."""
+        name = name or self.layers.shown_uv
+        if name in self.layers.uvs:
+            return Mapping(uv_layer=self.layers.uvs.index(name))
+        if name and self.layers.uvs:
+            self._left_out.mappings.append(Text("the UV map '{}'", Named("layer", name)))
+        return Mapping()
 
 
 def _rotation(angles: Numbers, scale: Numbers, *, is_inverse: bool, is_box: bool) -> float | None:

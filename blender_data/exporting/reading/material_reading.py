@@ -22,21 +22,24 @@ from .shader_nodes import Socket, output_of, sources
 
 _WHITE = (1.0, 1.0, 1.0, 1.0)
 
-_COLOR_INPUTS = {"BSDF_PRINCIPLED": "Base Color", "BSDF_DIFFUSE": "Color", "EMISSION": "Color"}
+COLOR_INPUTS = {"BSDF_PRINCIPLED": "Base Color", "BSDF_DIFFUSE": "Color", "EMISSION": "Color"}
 """Shader types that are read, in order of preference, and their colour inputs."""
 
-_OCCLUSION_GROUP = "glTF Material Output"
+OCCLUSION_GROUP = "glTF Material Output"
 """Name of the node group with the input *Occlusion*, by which Blender's exporter recognises it."""
 
 MOST_PIXELS = 1 << 26
 """Largest number of pixels of an image that has to be encoded as PNG."""
 
 
-def read_material(material: bpy.types.Material, report: Report) -> Material:
+def read_material(
+    material: bpy.types.Material, report: Report, read: Callable[[bpy.types.Image, Report], Texture] | None = None
+) -> Material:
     """Return the properties of a material that files can store: its colour (linear), emission and image.
 
     They are read from the shader connected to the output, preferably a Principled BSDF. If its base colour is linked,
     the first image upstream is the texture, and the colour is white. A material without nodes has its viewport colour.
+    ``read`` returns the texture of an image; the default is :func:`read_texture`.
     """
     name = names.name_in_file(material)
     tree = compat.node_tree(material)
@@ -46,12 +49,12 @@ def read_material(material: bpy.types.Material, report: Report) -> Material:
     if shader is None:
         return Material(name, tuple(material.diffuse_color))
     made = Material(name, _plain_color(shader), emission_of(shader), is_transparent=_is_transparent(shader))
-    source = shader.inputs[_COLOR_INPUTS[shader.type]]
+    source = shader.inputs[COLOR_INPUTS[shader.type]]
     if source.is_linked:
         image = _color_image(shader)
         fixed = fixed_color_of(source)
         if image is not None:
-            made.texture = read_texture(image, report)
+            made.texture = (read or read_texture)(image, report)
             made.color = (1.0, 1.0, 1.0, made.color[3])
         elif fixed is not None:
             made.color = (*fixed[:3], made.color[3])
@@ -93,7 +96,7 @@ def shader_of(tree: bpy.types.NodeTree) -> bpy.types.Node | None:
     output = output_of(tree)
     reached = list(upstream(output.inputs["Surface"])) if output is not None else []
     for nodes in (reached, list(tree.nodes)):
-        for kind in _COLOR_INPUTS:
+        for kind in COLOR_INPUTS:
             for node in nodes:
                 if node.type == kind:
                     return node
@@ -121,12 +124,12 @@ def fixed_color_of(socket: bpy.types.NodeSocket) -> tuple[float, ...] | None:
 def occlusion_inputs(tree: bpy.types.NodeTree) -> list[bpy.types.NodeSocket]:
     """Return the input *Occlusion* of the group node that Blender's glTF exporter reads, if there is one."""
     groups = [node for node in tree.nodes if node.type == "GROUP" and node.node_tree is not None]
-    found = [node.inputs.get("Occlusion") for node in groups if node.node_tree.name.startswith(_OCCLUSION_GROUP)]
+    found = [node.inputs.get("Occlusion") for node in groups if node.node_tree.name.startswith(OCCLUSION_GROUP)]
     return [socket for socket in found if socket is not None]
 
 
 def _plain_color(shader: bpy.types.Node) -> tuple[float, float, float, float]:
-    color = tuple(shader.inputs[_COLOR_INPUTS[shader.type]].default_value)
+    color = tuple(shader.inputs[COLOR_INPUTS[shader.type]].default_value)
     alpha = shader.inputs.get("Alpha")
     opacity = float(alpha.default_value) if alpha is not None and not alpha.is_linked else 1.0
     return (color[0], color[1], color[2], opacity)
@@ -180,7 +183,7 @@ def shown_images(material: bpy.types.Material) -> set[bpy.types.Image]:
 
 def _color_image(shader: bpy.types.Node) -> bpy.types.Image | None:
     """Return the nearest image before the colour of a shader."""
-    found = images_of(shader.inputs[_COLOR_INPUTS[shader.type]])
+    found = images_of(shader.inputs[COLOR_INPUTS[shader.type]])
     return next((image for image in found if image is not None), None)
 
 

@@ -18,6 +18,9 @@ class LeftOut:
     nodes: dict[str, None] = field(default_factory=dict)
     """Labels of the types of nodes."""
     settings: list[str] = field(default_factory=list)
+    """Settings that no picture can hold, such as coat."""
+    mappings: list[str] = field(default_factory=list)
+    """Products and projections of images, and other settings that pictures of the whole material can hold."""
     color_spaces: list[str] = field(default_factory=list)
     """Names of images that Blender treats as colours while the target program treats them as data, or the reverse."""
 
@@ -25,12 +28,19 @@ class LeftOut:
         """Add a node, by the label of its type."""
         self.nodes[node.bl_label] = None
 
-    def report(self, name: str, report: Report) -> None:
-        """Report everything that was collected for the material with this name."""
+    def report(self, name: str, report: Report, *, is_off: bool = False) -> None:
+        """Report everything that was collected for the material with this name.
+
+        ``is_off`` is whether the user switched off the bakes that would mend a part of it.
+        """
+        advice = Text("switch on Bake Materials") if is_off else Text("bake the material to images")
         about = report.about(Text("Material '{}'", Named("material", name)))
         if self.nodes:
-            text = "files hold images and values, not the nodes {}; bake them to images"
-            about.loss("material-nodes-left-out", text, joined(self.nodes))
+            text = "files hold images and values, not the nodes {}; {}"
+            about.loss("material-nodes-left-out", text, joined(self.nodes), advice)
+        if self.mappings:
+            text = "not part of the exported material: {}; {}"
+            about.loss("material-mappings-left-out", text, joined(dict.fromkeys(self.mappings)), advice)
         if self.settings:
             about.loss(
                 "material-settings-left-out",

@@ -1,12 +1,12 @@
 """A Blender material -> neutral shading, from the values and images in the nodes before its shader.
 
-This is the inverse of ``importing/shaders``. Node setups of artists and of Blender's own importers are read, too. All
+This is the inverse of ``shading/shaders``. Node setups of artists and of Blender's own importers are read, too. All
 other nodes are reported, once for each material.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from ....io_formats.core.messages import Report, Text
 from ....io_formats.core.scene import Material
 from ....io_formats.core.shading import Channel, Factor, ImageMap, NormalMap, Opacity, Shading, Tint
 from ... import compat
-from .image_maps import ImageMaps, ImageReader
+from .image_maps import ImageMaps, ImageReader, SurfaceLayers
 from .material_reading import occlusion_inputs
 from .shader_nodes import LeftOut, Socket, output_of, source
 from .socket_values import Product, SocketValues
@@ -46,13 +46,16 @@ class NormalReader:
         """Return the normal map at an input, also if a Bump node is between them; None if there is none."""
         found = source(entry)
         while not found.is_value and found.node.type == "BUMP":
-            self._values.left_out.add_node(found.node)
+            if self._values.constant(found.input("Strength")) != 0.0:
+                self._values.left_out.add_node(found.node)
             found = source(found.input("Normal"))
         if found.is_value:
             return None
         node = found.node
         if node.type != "NORMAL_MAP" or node.space not in {"TANGENT", "OBJECT"}:
             self._values.left_out.add_node(node)
+            return None
+        if self._values.constant(found.input("Strength")) == 0.0:
             return None
         color = self._color(source(found.input("Color")))
         image = self._values.maps.of(color.image, is_data=True) if color.image is not None else None
@@ -159,7 +162,11 @@ _SHADERS = ("BSDF_PRINCIPLED", "BSDF_DIFFUSE", "EMISSION")
 
 
 def read_shadings(
-    materials: Mapping[str, bpy.types.Material], uvs: Mapping[str, Sequence[str]], report: Report
+    materials: Mapping[str, bpy.types.Material],
+    layers: Mapping[str, SurfaceLayers],
+    report: Report,
+    baked: Mapping[str, Shading],
+    tell: Callable[[LeftOut, str, bpy.types.Material], None],
 ) -> list[Material]:
     """Return materials with their shading.
 
@@ -169,25 +176,31 @@ def read_shadings(
     ----------
     materials:
         Materials by their names in the file.
-    uvs:
-        Names of the UV maps of a mesh with the material, by the name of the material.
+    layers:
+        Layers of a mesh with the material, by the name of the material.
     report:
-        Receives messages about settings that cannot be exported.
+        Receives a message for each image that cannot be read.
+    baked:
+        Known shadings of materials.
+    tell:
+        Reports what was left out of a material with a name in the file.
     """
-    images = ImageReader(report)
-    made = []
+    images, made = ImageReader(report), []
     for name, material in materials.items():
         if material.meshferry.identity:
             stored = {one.name: one.value for one in material.meshferry.file_properties}
             made.append(Material(name, identity=material.meshferry.identity, properties=stored))
         else:
-            shading = read_shading(material, images, uvs.get(name, ()), report)
+            shading = baked.get(name)
+            if shading is None:
+                shading, left_out = shading_of(material, images, layers.get(name, SurfaceLayers()))
+                tell(left_out, name, material)
             made.append(Material(name, _display_color(material), shading=shading))
     return made
 
 
-def read_shading(material: bpy.types.Material, images: ImageReader, uvs: Sequence[str], report: Report) -> Shading:
-    """Return the shading of a material.
+def shading_of(material: bpy.types.Material, images: ImageReader, layers: SurfaceLayers) -> tuple[Shading, LeftOut]:
+    """Return the shading of a material, and what it cannot hold.
 
     For a material without nodes or without a known shader, it is taken from the viewport display.
     """
@@ -195,10 +208,9 @@ def read_shading(material: bpy.types.Material, images: ImageReader, uvs: Sequenc
     tree = compat.node_tree(material)
     shading = _viewport_shading(material)
     if tree is not None:
-        reader = _MaterialReader(material, SocketValues(ImageMaps(images, uvs, left_out), left_out))
+        reader = _MaterialReader(material, SocketValues(ImageMaps(images, layers, left_out), left_out))
         shading = reader.shading(tree) or shading
-    left_out.report(material.name, report)
-    return shading
+    return shading, left_out
 
 
 def _viewport_shading(material: bpy.types.Material) -> Shading:
@@ -207,7 +219,7 @@ def _viewport_shading(material: bpy.types.Material) -> Shading:
         Tint((red, green, blue)),
         Factor(material.metallic),
         Factor(material.roughness),
-        opacity=_opacity(material) if alpha < _OPAQUE else Opacity.OPAQUE,
+        opacity=opacity_of(material) if alpha < _OPAQUE else Opacity.OPAQUE,
         alpha=Factor(alpha),
         is_two_sided=not material.use_backface_culling,
     )
@@ -219,7 +231,8 @@ def _display_color(material: bpy.types.Material) -> tuple[float, float, float, f
     return (red, green, blue, alpha)
 
 
-def _opacity(material: bpy.types.Material) -> Opacity:
+def opacity_of(material: bpy.types.Material) -> Opacity:
+    """Return how a material shows transparency, if it has any."""
     return Opacity.BLEND if material.surface_render_method == "BLENDED" else Opacity.DITHERED
 
 
@@ -272,6 +285,9 @@ class _MaterialReader:
             return _Surface(found)
         if node.type == "MIX_SHADER":
             inputs = [source(found.input(number)) for number in (1, 2)]
+            share = self.values.constant(found.input(0))
+            if share in {0.0, 1.0} and not _is_transparent(inputs[int(share)]):
+                return self._surface(inputs[int(share)])
             for number, other in ((0, 1), (1, 0)):
                 if _is_transparent(inputs[number]) and not inputs[other].is_value:
                     added = _added_to_background(inputs[other]) if number == 0 else None
@@ -295,8 +311,7 @@ class _MaterialReader:
             if socket is not None and (socket.is_linked or socket.default_value != 0.0):
                 self.left_out.settings.append(word)
         base = self._base_color(shader.input("Base Color"))
-        emitted = values.color(shader.input("Emission Color"))
-        strength = values.fixed(shader.input("Emission Strength"), 1.0, "Emission Strength")
+        emitted, strength = self._emitted(shader)
         tint = values.color(shader.input("Specular Tint")) if "Specular Tint" in inputs else Product()
         specular = values.factor(shader.input("Specular IOR Level"))
         return Shading(
@@ -307,13 +322,26 @@ class _MaterialReader:
             tint.tint,
             NormalReader(values).read(shader.input("Normal")),
             base.occlusion,
-            emission=emitted.tint if strength > 0.0 and max(emitted.value) > 0.0 else None,
-            emission_strength=strength if max(emitted.value) > 0.0 else 0.0,
+            emission=emitted.tint if strength > 0.0 else None,
+            emission_strength=strength,
         )
+
+    def _emitted(self, shader: Socket) -> tuple[Product, float]:
+        """Return colour and strength of the emission. Nodes at one of them do not count if the other one is 0."""
+        if self.values.constant(shader.input("Emission Strength")) == 0.0:
+            return Product(), 0.0
+        emitted = self.values.color(shader.input("Emission Color"))
+        if not max(emitted.value) > 0.0:
+            return emitted, 0.0
+        return emitted, self.values.fixed(shader.input("Emission Strength"), 1.0, "Emission Strength")
 
     def _reflectance(self, shader: Socket) -> float:
         """Return the reflectance at the index of refraction, relative to the 4 % of index 1.5."""
-        ior = self.values.fixed(shader.input("IOR"), 1.5, "IOR")
+        left_out = LeftOut()
+        factor = SocketValues(self.values.maps, left_out).factor(shader.input("IOR"))
+        ior = factor.value if factor.image is None else 1.5
+        if factor.image is not None or left_out.nodes:
+            self.left_out.settings.append(Text("IOR of nodes"))
         return 1.0 if abs(ior - 1.5) < 1e-6 else ((ior - 1.0) / (ior + 1.0)) ** 2 / 0.04
 
     def _base_color(self, entry: Socket) -> Product:
@@ -365,7 +393,7 @@ class _MaterialReader:
         elif alpha.image is None and alpha.value >= _OPAQUE:
             return shading
         else:
-            mode = Opacity.CLIP if threshold is not None else _opacity(self.material)
+            mode = Opacity.CLIP if threshold is not None else opacity_of(self.material)
         threshold = shading.alpha_threshold if threshold is None else threshold
         return replace(shading, opacity=mode, alpha=alpha, alpha_power=power, alpha_threshold=threshold)
 

@@ -60,6 +60,8 @@ class SocketValues:
         node = found.node
         if node.type in {"VALUE", "RGB"}:
             return Factor(_mean(Socket(node.outputs[0])))
+        if (color := self._attribute(found)) is not None:
+            return Factor(color[3] if found.socket.name == "Alpha" else float(np.mean(color[:3])))
         if node.type == "TEX_IMAGE":
             return self._image_factor(found, Channel.ALPHA if found.socket.name == "Alpha" else Channel.RED)
         if node.type in _SEPARATIONS and getattr(node, "mode", "RGB") == "RGB":
@@ -97,7 +99,7 @@ class SocketValues:
         factor = self.factor(entry)
         if factor.image is None:
             return factor.value
-        self.left_out.settings.append(Text("the image of '{}'", word))
+        self.left_out.mappings.append(Text("the image of '{}'", word))
         return default
 
     def _image_factor(self, found: Socket, channel: Channel) -> Factor:
@@ -153,7 +155,9 @@ class SocketValues:
         elif node.type == "TEX_IMAGE" and found.socket.name != "Alpha":
             self._multiply_image(found, product)
         elif node.type == "VERTEX_COLOR" or (node.type == "ATTRIBUTE" and found.socket.name == "Color"):
-            product.uses_vertex_color = True
+            color = self._attribute(found)
+            product.uses_vertex_color |= color is None
+            product.scale(color or (1.0,))
         elif found.socket.type == "VALUE":
             self._multiply_factor(found, product)
         elif multiplied := _multiplied_inputs(found):
@@ -194,7 +198,7 @@ class SocketValues:
         if known is None:
             product.image = image
         elif known.is_color == image.is_color or product.occlusion is not None:
-            self.left_out.settings.append(Text("the product with the image '{}'", Named("image", image.texture.name)))
+            self.left_out.mappings.append(Text("the product with the image '{}'", Named("image", image.texture.name)))
         else:
             product.image, grey = (image, known) if image.is_color else (known, image)
             product.occlusion = Factor(1.0, grey, Channel.RED)
@@ -208,7 +212,15 @@ class SocketValues:
             product.occlusion = factor
         else:
             name = Named("image", factor.image.texture.name)
-            self.left_out.settings.append(Text("the product with the image '{}'", name))
+            self.left_out.mappings.append(Text("the product with the image '{}'", name))
+
+    def _attribute(self, found: Socket) -> tuple[float, ...] | None:
+        """Return the value of a colour attribute that is the same on all faces, otherwise None."""
+        node = found.node
+        if node.type == "VERTEX_COLOR":
+            return self.maps.layers.color_of(node.layer_name)
+        is_named = node.type == "ATTRIBUTE" and node.attribute_type == "GEOMETRY" and found.socket.name == "Color"
+        return self.maps.layers.color_of(node.attribute_name) if is_named else None
 
     # -- other nodes ----------------------------------------------------------------------------
 

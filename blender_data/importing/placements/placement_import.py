@@ -17,10 +17,10 @@ from ... import file_records, import_marks, names
 from ...file_records import FileRecord
 from ...mesh_data import checksums
 from ...properties import store_fields
+from ...shading.shaders import layers_of
 from ...steps import Step, Steps, scaled
 from ..import_context import ImportContext, ImportResult
 from ..objects import hide_levels
-from ..shaders import layers_of
 from .node_objects import NodeObjects
 from .placement_models import ModelBuilder, Stand, Template
 

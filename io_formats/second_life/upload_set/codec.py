@@ -6,7 +6,6 @@ so that repeats, offset and rotation are reported for the user to enter.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from xml.etree import ElementTree as ET
@@ -15,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.format import OutputFile
-from ...core.glb_materials import GltfMaterial, TextureTransform, TextureUse, write_material
+from ...core.glb_materials import GltfMaterial, TextureUse, write_material
 from ...core.messages import Text, counted, joined, listed
 from ...passes.lod_names import PHYSICS_SUFFIX
 from . import document as upload_set_document
@@ -364,25 +363,13 @@ def _note(faces: list[Face], gltf: GltfMaterial, file: str) -> Text:
 def _transforms(gltf: GltfMaterial) -> list[Text]:
     """Describe the texture transforms of a material; if all textures have the same transform, only once."""
     transforms = {label: gltf.textures[use].transform for use, label in _LABELS.items() if use in gltf.textures}
-    shown = {label: _shown(transform) for label, transform in transforms.items()}
+    shown = {
+        label: upload_set_document.shown_transform(found.scale, found.offset, found.rotation)
+        for label, found in transforms.items()
+    }
     if len(set(shown.values())) == 1:
         return [text for text in list(shown.values())[:1] if text]
     return [Text("{} {}", Text(label), text or Text("repeats 1 × 1")) for label, text in shown.items()]
-
-
-def _shown(transform: TextureTransform) -> Text:
-    """Describe a transform with the values of the viewer's texture panel.
-
-    Whole numbers in an offset are dropped, since they have no effect on repeating textures.
-    """
-    offset = [round(value % 1.0, 4) % 1.0 for value in transform.offset]
-    degrees = round(math.degrees(transform.rotation), 3)
-    parts = [
-        Text("repeats {:g} × {:g}", *transform.scale) if tuple(transform.scale) != (1.0, 1.0) else "",
-        Text("offset {:g}, {:g}", *offset) if any(offset) else "",
-        Text("rotation {:g}°", degrees) if degrees else "",
-    ]
-    return joined(part for part in parts if part)
 
 
 _OWN_MARK = f"<authoring_tool>{AUTHORING_TOOL}</authoring_tool>".encode()

@@ -8,20 +8,21 @@ vectors, (4, 4) float64.
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import re
 import zlib
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from ...core.glb_materials import GltfMaterial
-from ...core.messages import Named, Text
+from ...core.messages import Named, Text, joined
 from ...core.scene import FloatArray, IntArray, Scene
 from ...core.scene import Material as SceneMaterial
-from ...core.shading import Texture
+from ...core.shading import Mapping, Texture
 from ...encodings.image_files import extension_of
 from ...encodings.quantization import linear_to_srgb
 from ...geometry.transforms import Matrix
@@ -236,6 +237,32 @@ def printable(name: str) -> str:
     return "".join(letter if letter.isprintable() else "_" for letter in name)
 
 
+def shown_transform(scale: Sequence[float], offset: Iterable[float], rotation: float) -> Text:
+    """Describe a texture transform with the values of the viewer's texture panel.
+
+    Whole numbers in an offset are dropped, since they have no effect on repeating textures.
+    """
+    rest = [round(value % 1.0, 4) % 1.0 for value in offset]
+    degrees = round(math.degrees(rotation), 3)
+    parts = [
+        Text("repeats {:g} × {:g}", *scale) if tuple(scale) != (1.0, 1.0) else "",
+        Text("offset {:g}, {:g}", *rest) if any(rest) else "",
+        Text("rotation {:g}°", degrees) if degrees else "",
+    ]
+    return joined(part for part in parts if part)
+
+
+def shown_mapping(mapping: Mapping | None) -> Text:
+    """Describe the mapping of a diffuse texture; the viewer rotates and repeats it about its centre (0.5, 0.5)."""
+    if mapping is None:
+        return Text("")
+    (across, up), angle = mapping.scale, mapping.rotation
+    cosine, sine = math.cos(angle), math.sin(angle)
+    centre = (across * 0.5 * (cosine + sine) - 0.5, up * 0.5 * (cosine - sine) - 0.5)
+    offset = (value + moved for value, moved in zip(mapping.offset, centre, strict=True))
+    return shown_transform(mapping.scale, offset, angle)
+
+
 MOST_PIXELS = 2048
 """Maximum width and height of textures; the viewer scales larger ones down."""
 
@@ -250,7 +277,7 @@ class Materials:
         self.images: list[Image] = []
         self._scene = scene
         self._is_copied = is_copied
-        self._known: Mapping[str, SceneMaterial] = {material.name: material for material in scene.materials}
+        self._known: dict[str, SceneMaterial] = {material.name: material for material in scene.materials}
         self._symbols: dict[str, str] = {}
         self._taken: set[str] = set()
         self._image_of: dict[object, int | None] = {}
@@ -267,7 +294,7 @@ class Materials:
         return self._symbols[known]
 
     def slot_symbols(
-        self, slots: Sequence[str], used: Container[int], model: str, imported: Mapping[str, str]
+        self, slots: Sequence[str], used: Container[int], model: str, imported: dict[str, str]
     ) -> list[str]:
         """Return the symbols of material slots, empty for unused ones.
 
@@ -304,6 +331,9 @@ class Materials:
         encoded = tuple(np.clip(linear_to_srgb(color)[0], 0.0, 1.0).tolist())
         emission = float(np.clip(np.nan_to_num(material.emission), 0.0, 1.0))
         image = self._image(material.texture, material.name) if material.texture is not None else None
+        if image is not None and material.gltf is None and (shown := shown_mapping(material.mapping)):
+            template = "material '{}' needs {} in the Texture tab, since Collada files have none"
+            self._scene.report.note("texture-repeats", template, Named("material", material.name), shown)
         return Material(symbol, plain, encoded, emission, image, material.gltf)
 
     def _image(self, texture: Texture, material: str) -> int | None:

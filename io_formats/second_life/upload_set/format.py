@@ -32,7 +32,7 @@ SECOND_LIFE_UPLOAD = FileFormat(
     name="second_life_upload",
     label="Second Life Upload Set",
     extensions=(".dae",),
-    capabilities=replace(_CAPABILITIES, gltf_materials=True),
+    capabilities=replace(_CAPABILITIES, gltf_materials=True, bakes_materials=True),
     modules=modules_of(__package__),
     is_read=False,
     is_set=True,

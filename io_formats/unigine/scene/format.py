@@ -85,7 +85,7 @@ UNIGINE_SCENE = FileFormat(
     name="unigine_scene",
     label="UNIGINE Scene",
     extensions=(".node", ".world"),
-    capabilities=replace(mesh_format.CAPABILITIES, node_hierarchy=True, placement=True),
+    capabilities=replace(mesh_format.CAPABILITIES, node_hierarchy=True, placement=True, bakes_materials=True),
     modules=modules_of(__package__),
     is_linked=True,
     is_patched=True,

@@ -109,7 +109,7 @@ def _name(obj: Any) -> str:
     return str(obj.name)
 
 
-SECTION_ORDER = ("Levels of Detail", "Physics", "Armature", "Geometry", "Objects", "File")
+SECTION_ORDER = ("Levels of Detail", "Physics", "Armature", "Geometry", "Objects", "Materials", "File")
 """Sections that determine the land impact come first."""
 
 ANIMATION_SECTIONS = ("Animation", "Armature", "Objects", "File")

@@ -126,7 +126,8 @@ def make_level(context: bpy.types.Context, finest: Any, level: int) -> Any:
         use_hidden=True,
     )
     source = object_selection.Source("OBJECTS", objects=(finest,))
-    request = export_options.ExportRequest(context, source, options, finest.name, SECOND_LIFE_UPLOAD.capabilities)
+    can = replace(SECOND_LIFE_UPLOAD.capabilities, bakes_materials=False)
+    request = export_options.ExportRequest(context, source, options, finest.name, can)
     scene = exporter.export_scene(request)
     found = models_of(scene)
     node = found[0].levels[level] if found else None

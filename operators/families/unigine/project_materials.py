@@ -103,7 +103,7 @@ def _find(path: str, names: list[str], chosen: str, projects: Projects) -> tuple
 def _assign(items: Iterable[Any], materials: Any, of_surface: dict[str, str], warnings: list[Any]) -> int:
     """Set the materials of the objects' slots; return the number of slots."""
     from ....blender_data.importing.materials import MaterialFinder
-    from ....blender_data.importing.shaders import layers_of
+    from ....blender_data.shading.shaders import layers_of
 
     finder = MaterialFinder(ImportOptions.of(), given=materials.materials, report=Report(warnings))
     count = 0
@@ -232,7 +232,7 @@ def _request(material: bpy.types.Material) -> Any:
 
 def _layers(material: bpy.types.Material) -> Any:
     """Return the layers of the first mesh with a material."""
-    from ....blender_data.importing.shaders import MeshLayers, layers_of
+    from ....blender_data.shading.shaders import MeshLayers, layers_of
 
     users = (mesh for mesh in bpy.data.meshes if material.name in mesh.materials)
     mesh = next((mesh for mesh in users if mesh.materials[material.name] == material), None)

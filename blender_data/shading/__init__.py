@@ -1,0 +1,1 @@
+"""Shader nodes for neutral shading."""
