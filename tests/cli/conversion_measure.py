@@ -106,6 +106,7 @@ class _Gatherer:
 def measured_scenes(scenes: Iterable[Any]) -> Measured:
     """Measure scenes, those of all files that one became."""
     from meshferry.io_formats.geometry import hierarchy
+    from meshferry.io_formats.passes import flatten
     from meshferry.io_formats.passes.clips import with_frames
     from meshferry.io_formats.passes.lods import separate
 
