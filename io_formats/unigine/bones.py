@@ -90,12 +90,12 @@ def read_transforms(stream: ByteStream, bones: Sequence[Bone], kind: str = "bind
         The data is cut off, or a value is NaN or infinite.
     """
     start = stream.position
-    transforms: FloatArray = stream.array(np.float32, (len(bones), 10), Text("the {} transforms of the bones", kind))
+    transforms: FloatArray = stream.array(np.float32, (len(bones), 10), Text("the {} transforms of the bones", Text(kind)))
     broken = np.flatnonzero(~np.isfinite(transforms).all(1))
     if len(broken):
         place = int(broken[0])
         template = "The {} transform of bone '{}' holds a number that is not finite"
-        raise stream.error(template, kind, Named("bone", bones[place].name), offset=start + 40 * place)
+        raise stream.error(template, Text(kind), Named("bone", bones[place].name), offset=start + 40 * place)
     return transforms
 
 

@@ -32,9 +32,9 @@ NOT_SHOWN = re.compile(r"(options|properties|formats|known_names|collada)\.py$")
 """Modules of the lower layers whose texts are names, or belong to registered properties."""
 WORDS = re.findall(
     r"\w+",
-    """UVs and animations are bone camera colour colours corner corners frame frames has have high hull is it light low
-    lowest material medium none nothing numbers off on physics position positions rig rotation scale speaker surfaces
-    tangents them translation vertex vertices volume""",
+    """UVs and animations are bind bone camera colour colours corner corners frame frames has have high hull is it light
+    low lowest material medium none nothing numbers off on physics position positions rest rig rotation scale speaker
+    surfaces tangents them translation vertex vertices volume""",
 )
 """Single words that messages are composed of."""
 PROSE = re.compile(r"(^|[ '(])[a-z]{2,}([ ,;:.)']|$)|^[A-Z][a-z]+: \{\}\Z")
