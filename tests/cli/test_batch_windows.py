@@ -73,8 +73,11 @@ def test_a_worker_whose_driver_has_ended_removes_its_temporary_files(monkeypatch
     monkeypatch.setattr(worker.gc, "disable", lambda: None)
     monkeypatch.setattr(worker.tempfile, "gettempdir", lambda: str(folder))
     monkeypatch.setattr(worker.environment, "end_process", end)
+    others = {*threading.enumerate()}
     with pytest.raises(OSError if number == errno.ENOSPC else SystemExit):
         worker.run()
+    for reader in {*threading.enumerate()} - others:
+        reader.join()  # at the end of the test it would end the process of the tests
     assert number == errno.ENOSPC or not folder.exists()
 
 
