@@ -90,7 +90,9 @@ def read_transforms(stream: ByteStream, bones: Sequence[Bone], kind: str = "bind
         The data is cut off, or a value is NaN or infinite.
     """
     start = stream.position
-    transforms: FloatArray = stream.array(np.float32, (len(bones), 10), Text("the {} transforms of the bones", Text(kind)))
+    transforms: FloatArray = stream.array(
+        np.float32, (len(bones), 10), Text("the {} transforms of the bones", Text(kind))
+    )
     broken = np.flatnonzero(~np.isfinite(transforms).all(1))
     if len(broken):
         place = int(broken[0])
