@@ -334,7 +334,7 @@ def test_everything_stays_after_success_esc_and_errors(panel: Panel, monkeypatch
         (lambda p: p.set(Alpha=p.node("TexImage")), "missing or in tiles"),
         (lambda p: p.set(Alpha=p.node("LayerWeight")), "Layer Weight give other values"),
         (lambda p: p.show(p.node("BsdfGlass")), "not the nodes Glass BSDF"),
-        (lambda p: p.object.data.uv_layers[0].uv.foreach_set("vector", [0.5] * 8), "cover no pixel"),
+        (lambda p: p.object.data.uv_layers[0].uv.foreach_set("vector", [0.5] * 8), "have no area"),
         (
             lambda p: (p.set(Alpha=p.node("TexNoise")), p.object.modifiers.new("Bend", "SIMPLE_DEFORM")),
             "Noise Texture give other values",

@@ -135,6 +135,9 @@ def _plan(task: BakeTask, shaders: SurfaceShaders, report: Report) -> str:
         is_inside &= not (tiles.any() or is_across)
         problems += [Text("'{}' shows it by instances", surface.label)] if surface.has_instances else []
         problems += [Text("faces of '{}' cross the borders of UV tiles", surface.label)] if is_across else []
+        edges = np.diff(uvs, axis=1)
+        has_area = not len(uvs) or np.cross(edges[:, 0], edges[:, 1]).any()
+        problems += [] if has_area else [Text("the UVs of '{}' have no area", surface.label)]
     tiling = shaders.tiling(first.uv_map, first.layers.shown_uv) if task.is_flat else None
     task.is_flat &= is_inside or tiling is not None
     task.mapping, task.size = tiling or (Mapping(), (0, 0))
