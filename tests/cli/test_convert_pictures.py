@@ -1,6 +1,7 @@
 """Pictures of materials in files that Blender's exporters write, and in upload sets: all are there, or named."""
 
 import shutil
+from pathlib import Path
 
 import pytest
 from outputs import opened
@@ -170,7 +171,7 @@ def of_huge(bpy, _folder):
 
 
 def of_gloss(bpy, folder, is_mixed=False):
-    """A shader that upload sets do not know, alone or mixed with a metal."""
+    """A shader that these formats do not know, alone or mixed with a metal; upload sets bake it."""
     (material,) = squares(bpy)
     tree = material.node_tree
     shader, end = tree.nodes["Principled BSDF"], tree.nodes["Material Output"].inputs[0]
@@ -197,8 +198,8 @@ def of_gloss(bpy, folder, is_mixed=False):
         (of_sheen, "sheen.png", ("obj", "fbx", "dae")),
         (of_mathematics, "rough.png", ("obj", "fbx")),
         (of_huge, "huge", ("obj", "fbx")),
-        (of_gloss, "gloss.png", ("glb", "obj", "dae")),
-        (lambda bpy, folder: of_gloss(bpy, folder, is_mixed=True), "gloss.png", ("glb", "obj", "dae")),
+        (of_gloss, "gloss.png", ("glb", "obj")),
+        (lambda bpy, folder: of_gloss(bpy, folder, is_mixed=True), "gloss.png", ("glb", "obj")),
     ],
     ids=[
         *("tiles", "sequence", "rough sequence", "film", "rough film", "sheen"),
@@ -215,7 +216,8 @@ def test_pictures_that_are_left_out_are_named_once(meshferry, blend, tmp_path, e
         out.unlink()
         for more in ((), ("--dry-run",)):
             done = meshferry("convert", source, out, "--strict", *more)
-            assert done.status == 1 and name in done.err and not out.exists(), kind
+            # The error names the first loss alone, which may be another setting of the same shader.
+            assert done.status == 1 and Path(name).stem in done.err and not out.exists(), kind
 
 
 def of_idle(bpy, folder):

@@ -172,6 +172,7 @@ def test_json_is_alone_on_standard_output(run_script, windmill, broken, tmp_path
         (0, ["batch", "--plan", out, "--range", "1-2"]),
         (1, ["inspect", windmill, blend, broken, "--verify"]),
         (1, ["check", windmill, blend, broken]),
+        (1, ["building", blend, "--mod", out]),
         (0, ["formats"]),
         (2, ["convert", windmill]),
     ]
