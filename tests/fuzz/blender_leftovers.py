@@ -110,6 +110,11 @@ class Interruption:
                 caller = caller.f_back
             if caller is not None and caller.f_code.co_filename.startswith(_OPERATORS):
                 return True
+        above: FrameType | None = frame
+        while above is not None and above.f_code.co_name != "after_append":
+            above = above.f_back
+        if above is not None:  # a handler: Blender prints what it raises, and goes on
+            return True
         line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
         return _NO_WORK.fullmatch(line) is not None or frame.f_code.co_name in _UNBROKEN
 
