@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import bpy
-from bpy.props import StringProperty
+from bpy.props import BoolProperty, StringProperty
 
 from ..blender_data.property_groups.translation_context import CONTEXT
 from .translations import iface_
@@ -38,6 +38,15 @@ def path_property(name: str, description: str, subtype: str, options: Any) -> An
     """Return a property for the path of a file or folder."""
     options = options | {"PATH_SUPPORTS_BLEND_RELATIVE"}
     return StringProperty(name=name, description=description, maxlen=1024, subtype=subtype, options=options)
+
+
+WRITES_STORED_PATH = BoolProperty(
+    name="Replacing Confirmed",
+    description="Scripts: also write to a path that is stored in the .blend file, but was neither read nor chosen since "
+    "the file was opened",
+    options={"HIDDEN", "SKIP_SAVE"},
+)
+"""Property ``is_confirmed`` of operators that write to the path of an earlier export."""
 
 
 def file_patterns(extensions: Sequence[str]) -> str:

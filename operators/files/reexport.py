@@ -22,7 +22,7 @@ from ...io_formats.core.scene import Scene
 from ...io_formats.disk.file_sets import companions_of, obsolete_files, would_change
 from ...io_formats.partner_files import file_set, part_of, suffixes_of
 from ..format_operators import EXPORTERS
-from ..layouts import requires
+from ..layouts import WRITES_STORED_PATH, requires
 from ..option_properties import to_export_options
 from ..progress import DIALOG_WIDTH, LongWork
 from ..registration import MenuEntry
@@ -138,12 +138,7 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
         "changes are written"
     )
 
-    is_confirmed: BoolProperty(
-        name="Replacing Confirmed",
-        description="Scripts: also write to a path that is stored in the .blend file, but was neither read nor chosen "
-        "since the file was opened",
-        options={"HIDDEN", "SKIP_SAVE"},
-    )
+    is_confirmed: WRITES_STORED_PATH
     is_dry_run: BoolProperty(
         name="Dry Run",
         description="Scripts: report what would be changed in the file of an imported scene, but write nothing",

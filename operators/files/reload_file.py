@@ -76,6 +76,8 @@ class IMPORT_SCENE_OT_meshferry_reload(LongWork, bpy.types.Operator):
     bl_options = {"UNDO"}
 
     confirm_text = "Reload"
+    compared: Comparison | None = None
+    """The comparison that was made for the question; nothing changes the scene while the dialog is open."""
 
     filepath: path_property(
         "File Path",
@@ -119,8 +121,8 @@ class IMPORT_SCENE_OT_meshferry_reload(LongWork, bpy.types.Operator):
         if source is None or not replaced_edits(source.objects()):
             return ""
         path = self._path(source)
-        comparison = finish(compare_steps(context, path, source.objects())) if Path(path).exists() else Comparison()
-        objects = comparison.changed(source.objects())
+        self.compared = finish(compare_steps(context, path, source.objects())) if Path(path).exists() else Comparison()
+        objects = self.compared.changed(source.objects())
         if source.collection is not None and places_models(source.collection) and Path(path).exists():
             with contextlib.suppress(MeshferryError):
                 _unedited, made = finish(unedited_places(source.collection, session_projects()))
@@ -154,7 +156,7 @@ class IMPORT_SCENE_OT_meshferry_reload(LongWork, bpy.types.Operator):
         try:
             path = self._path(source)
             with messages.outcome(path) as name:
-                reloading = Reload(context, source, path, self.asked)
+                reloading = Reload(context, source, path, self.asked, self.compared)
                 parts = yield from reloading.steps()
                 messages.warn(name, reloading.report.messages)
         finally:
@@ -168,7 +170,9 @@ class IMPORT_SCENE_OT_meshferry_reload(LongWork, bpy.types.Operator):
 class Reload:
     """One reload: new imports beside the old objects, then the replacement."""
 
-    def __init__(self, context: bpy.types.Context, source: ReloadSource, path: str, asked: str) -> None:
+    def __init__(
+        self, context: bpy.types.Context, source: ReloadSource, path: str, asked: str, compared: Comparison | None
+    ) -> None:
         self.context = context
         self.asked = asked
         self.source = source
@@ -177,8 +181,8 @@ class Reload:
         self.results: list[Any] = []
         self.pairs: dict[Any, Any] = {}
         self.stand_ins: list[Any] = []
-        self.comparison = Comparison()
-        self.is_compared = False
+        self.comparison = compared or Comparison()
+        self.is_compared = compared is not None
         self.unchanged: list[Any] = []
         """New objects whose old ones stay as they are."""
         self.conflicts: list[Any] = []
@@ -198,7 +202,8 @@ class Reload:
             noted.settle(home)
         edits = replaced_edits(objects := source.objects())
         try:
-            if Path(self.path).exists() and (ledgers or edits or is_edited(source.collection, objects)):
+            is_needed = Path(self.path).exists() and (ledgers or edits or is_edited(source.collection, objects))
+            if is_needed and not self.is_compared:
                 self.is_compared = True
                 comparing = compare_steps(self.context, self.path, objects)
                 self.comparison = yield from scaled(comparing, 0.0, 0.2)

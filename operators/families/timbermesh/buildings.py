@@ -17,7 +17,7 @@ from ....io_formats.timbermesh.model.format import TIMBERMESH
 from ...files.export_dialog import named_collection
 from ...files.patched_export import question_of_path, refuse_unknown
 from ...findings.finding_list import keep_findings
-from ...layouts import button, collection_under_pointer, selected_collections
+from ...layouts import WRITES_STORED_PATH, button, collection_under_pointer, selected_collections
 from ...option_properties import chosen_options, draw_options, option_values, with_options
 from ...preferences import drawn_for
 from ...progress import DIALOG_WIDTH, LongWork
@@ -73,11 +73,7 @@ class EXPORT_SCENE_OT_timbermesh_building(LongWork, bpy.types.Operator):
         description="Write models and changes of the cells of a collection that was written as a building",
         options={"HIDDEN", "SKIP_SAVE"},
     )
-    is_confirmed: BoolProperty(
-        name="Replacing Confirmed",
-        description="Scripts: also write to a path that is only stored in the .blend file",
-        options={"HIDDEN", "SKIP_SAVE"},
-    )
+    is_confirmed: WRITES_STORED_PATH
 
     confirm_text = "Write"
 
