@@ -8,19 +8,7 @@ from dataclasses import replace
 import bpy
 import numpy as np
 
-from ...io_formats.core.scene import (
-    Clip,
-    Joint,
-    Layer,
-    Mesh,
-    Node,
-    Role,
-    Scene,
-    ShapeKey,
-    Skeleton,
-    TransformTrack,
-    VertexTrack,
-)
+from ...io_formats.core import scene as sc
 from .. import animated_blocks, arrays, names
 from ..animated_blocks import action_holders, dependencies
 from ..animation.clip_sources import ClipSource, find_clips
@@ -36,7 +24,7 @@ _CREASES = ("crease_", "bevel_weight_")
 
 def inventory(
     context: bpy.types.Context, objects: Sequence[bpy.types.Object], name: str, options: ExportOptions
-) -> Scene:
+) -> sc.Scene:
     """Return a scene with the names and element counts of the objects' data, but without values.
 
     Meshes have as many points and triangles as the evaluated objects, all filled with zeros. Each action of the objects
@@ -47,10 +35,10 @@ def inventory(
     options:
         Values of ``export_options``; only those for clips are used.
     """
-    scene = Scene(name)
+    scene = sc.Scene(name)
     armatures = [obj for obj in objects if obj.type == "ARMATURE"]
     scene.skeletons = [
-        Skeleton(names.readable(obj.name), [Joint(bone.name) for bone in obj.data.bones]) for obj in armatures
+        sc.Skeleton(names.readable(obj.name), [sc.Joint(bone.name) for bone in obj.data.bones]) for obj in armatures
     ]
     skeletons = {obj: number for number, obj in enumerate(armatures)}
     listed = [obj for obj in objects if obj not in skeletons]
@@ -75,12 +63,12 @@ def _node(
     places: Mapping[bpy.types.Object, int],
     skeletons: Mapping[bpy.types.Object, int],
     depsgraph: bpy.types.Depsgraph,
-) -> Node:
+) -> sc.Node:
     """Return a node that only states which data an object has; ``places`` and ``skeletons`` are indices by object."""
     armature = armature_of(obj)
-    node = Node(obj.name, places.get(obj.parent, -1), skeleton=skeletons.get(armature) if armature else None)
+    node = sc.Node(obj.name, places.get(obj.parent, -1), skeleton=skeletons.get(armature) if armature else None)
     kept = obj.meshferry
-    node.role = Role.HULL if kept.role == "BASE_HULL" else Role[kept.role]
+    node.role = sc.Role.HULL if kept.role == "BASE_HULL" else sc.Role[kept.role]
     if kept.lod_of is not None or kept.lod:
         node.lod = max(1, kept.lod)
     if obj.type in MESHABLE:
@@ -88,11 +76,11 @@ def _node(
     return node
 
 
-def _mesh(obj: bpy.types.Object, depsgraph: bpy.types.Depsgraph, *, is_bound: bool) -> Mesh:
+def _mesh(obj: bpy.types.Object, depsgraph: bpy.types.Depsgraph, *, is_bound: bool) -> sc.Mesh:
     """Return a mesh of zeros with the counts, layers and names of an object's mesh, which suffices to find losses."""
     with arrays.mesh_of(obj.evaluated_get(depsgraph)) as shown:
         points, triangles = len(shown.vertices), len(shown.loops) - 2 * len(shown.polygons)
-    mesh = Mesh(
+    mesh = sc.Mesh(
         np.zeros((points, 3), np.float32),
         np.zeros(3 * max(0, triangles), np.int32),
         np.zeros(max(0, triangles), np.int32),
@@ -109,20 +97,20 @@ def _mesh(obj: bpy.types.Object, depsgraph: bpy.types.Depsgraph, *, is_bound: bo
     mesh.custom = [_layer(one) for one in _custom_names(data)]
     keys = data.shape_keys
     blocks = list(keys.key_blocks)[1:] if keys is not None else []
-    mesh.shape_keys = [ShapeKey(block.name, mesh.points) for block in blocks]
+    mesh.shape_keys = [sc.ShapeKey(block.name, mesh.points) for block in blocks]
     if len(obj.meshferry.surfaces):
         mesh.surfaces = surfaces.read(obj, [layer.name for layer in mesh.uvs], [block.name for block in blocks])
     return mesh
 
 
-def _color(attribute: bpy.types.Attribute) -> Layer:
+def _color(attribute: bpy.types.Attribute) -> sc.Layer:
     """Return a colour layer of one white value with the lowest alpha of the attribute."""
     least = arrays.read(attribute.data, "color", 4)[:, 3].min(initial=1.0)
-    return Layer(attribute.name, np.array([[1.0, 1.0, 1.0, least]], np.float32))
+    return sc.Layer(attribute.name, np.array([[1.0, 1.0, 1.0, least]], np.float32))
 
 
-def _layer(name: str) -> Layer:
-    return Layer(name, np.zeros((0, 4), np.float32))
+def _layer(name: str) -> sc.Layer:
+    return sc.Layer(name, np.zeros((0, 4), np.float32))
 
 
 def _custom_names(data: bpy.types.Mesh) -> list[str]:
@@ -144,9 +132,9 @@ def _clip(
     places: Mapping[bpy.types.Object, int],
     skeletons: Mapping[bpy.types.Object, int],
     time: SceneTime,
-) -> Clip:
+) -> sc.Clip:
     """Return a clip with an empty track for each object, bone and mesh that the actions of a clip move."""
-    clip = Clip(source.name, source.fps, source.frame_count(time))
+    clip = sc.Clip(source.name, source.fps, source.frame_count(time))
     keyed = {obj.data.shape_keys: number for obj, number in places.items() if getattr(obj.data, "shape_keys", 0)}
     for block, (action, slot) in (source.actions or {}).items():
         curves = animated_blocks.action_curves(action, slot)
@@ -158,10 +146,10 @@ def _clip(
         elif isinstance(block, bpy.types.Object) and block in places and moves:
             clip.transforms.append(_track(places[block], None))
         elif block in keyed and moves:
-            clip.vertices.append(VertexTrack(keyed[block], np.zeros((0, 0, 3), np.float32)))
+            clip.vertices.append(sc.VertexTrack(keyed[block], np.zeros((0, 0, 3), np.float32)))
     return clip
 
 
-def _track(target: int, skeleton: int | None) -> TransformTrack:
+def _track(target: int, skeleton: int | None) -> sc.TransformTrack:
     none = np.zeros((0, 3), np.float32)
-    return TransformTrack(target, none, np.zeros((0, 4), np.float32), none, skeleton)
+    return sc.TransformTrack(target, none, np.zeros((0, 4), np.float32), none, skeleton)

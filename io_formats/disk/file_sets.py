@@ -29,30 +29,18 @@ from pathlib import Path
 from ..core.errors import ExportError, refusal
 from ..core.format import OutputFile
 from ..core.messages import Message, Named, Report, Text, joined
-from .atomic_write import (
-    OWN_MARK,
-    OWN_TEMPORARY,
-    copy_mode,
-    real_place,
-    remove_file,
-    remove_folder,
-    rename_over,
-    replace_file,
-    temporary_file,
-    temporary_prefix,
-    why_not_written,
-)
+from . import atomic_write
 from .file_names import cautious_key
 from .locks import lock
 from .special_files import is_link, open_regular
 
-_PLAN = f"{OWN_MARK}plan.json"
+_PLAN = f"{atomic_write.OWN_MARK}plan.json"
 """Name of the plan, by which staging folders are recognised; other programs write ``plan.json``, too."""
 _LONGEST_PLAN = 2**22
 """Maximum number of characters of a plan that are read; a set has at most a few hundred files."""
 _STAGED = re.compile(r"\d+(\.old)?")
 """Names of the other files in a staging folder."""
-_TEMPORARY = re.compile(OWN_TEMPORARY)
+_TEMPORARY = re.compile(atomic_write.OWN_TEMPORARY)
 _DAMAGE = (OSError, ValueError, TypeError, LookupError, RecursionError)
 """Exceptions that reading a damaged or invalid plan can raise."""
 _HEAD = 4096
@@ -81,13 +69,13 @@ def write_outputs(path: str | Path, outputs: Sequence[OutputFile], within: Path 
         interrupted = _interrupted_sets(path)
         removed, unknown = obsolete_files(path, outputs)
         if len(outputs) == 1 and outputs[0].copy_of is None and not removed:
-            replace_file(path, outputs[0].data, within=within)
+            atomic_write.replace_file(path, outputs[0].data, within=within)
         else:
             _write_set(path, outputs, removed, within)
     except (OSError, ValueError) as problem:
         if isinstance(problem, ExportError):
             raise
-        raise ExportError(why_not_written(path, problem), file=path) from None
+        raise ExportError(atomic_write.why_not_written(path, problem), file=path) from None
     written = {output.name for output in outputs} | {path.name}
     report = Report()
     for found in interrupted:
@@ -152,7 +140,7 @@ def _write_set(path: Path, outputs: Sequence[OutputFile], removed: Sequence[Path
     inner = {place.parent for place in places if place.parent.parent == path.parent and not place.parent.exists()}
     for made in inner:
         made.mkdir(exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=temporary_prefix(path), suffix=".part", dir=path.parent))
+    folder = Path(tempfile.mkdtemp(prefix=atomic_write.temporary_prefix(path), suffix=".part", dir=path.parent))
     members: list[_Member] = []
     try:
         with (folder / _PLAN).open("w", encoding="utf-8") as plan:
@@ -183,8 +171,8 @@ def _write_set(path: Path, outputs: Sequence[OutputFile], removed: Sequence[Path
         for member in members:
             if member.staged is not None:
                 with contextlib.suppress(OSError):
-                    remove_file(member.staged)
-        remove_folder(folder)
+                    atomic_write.remove_file(member.staged)
+        atomic_write.remove_folder(folder)
         for made in inner:
             with contextlib.suppress(OSError):
                 made.rmdir()  # empty if nothing was written
@@ -198,8 +186,8 @@ def _places(path: Path, outputs: Sequence[OutputFile], within: Path | None) -> l
     ExportError
         A folder or a file of the user has the name, two targets are the same file, or a link leads out of ``within``.
     """
-    places = [real_place(place, within) for place, _output in companions_of(path, outputs)]
-    places.append(real_place(path, within))
+    places = [atomic_write.real_place(place, within) for place, _output in companions_of(path, outputs)]
+    places.append(atomic_write.real_place(path, within))
     taken: set[str] = set()
     for place in places:
         if place.is_dir():
@@ -259,7 +247,7 @@ def _staged_path(folder: Path, number: int, place: Path) -> Path:
     """Return the path at which a member is written: in the staging folder, or for a link beside its target."""
     if place.parent == folder.parent:
         return folder / str(number)
-    handle, name = temporary_file(place)
+    handle, name = atomic_write.temporary_file(place)
     os.close(handle)
     return Path(name)
 
@@ -279,7 +267,7 @@ def _stage(output: OutputFile, place: Path, staged: Path, modified: float | None
                 ) from None
         stream.flush()
         os.fsync(stream.fileno())
-    copy_mode(place, staged)
+    atomic_write.copy_mode(place, staged)
     if modified is not None:
         os.utime(staged, (modified, modified))
 
@@ -306,9 +294,9 @@ def _rename(members: Sequence[_Member]) -> None:
     try:
         for member in members:
             if member.staged is None:
-                remove_file(member.place)
+                atomic_write.remove_file(member.place)
             else:
-                rename_over(member.staged, member.place)
+                atomic_write.rename_over(member.staged, member.place)
             done.append(member)
     except BaseException as problem:
         stuck = [member.name for member in reversed(done) if not _take_back(member)]
@@ -324,11 +312,11 @@ def _take_back(member: _Member) -> bool:
     """Restore the old file, or remove the new one if there was none; return whether that succeeded."""
     try:
         if member.kept is None:
-            remove_file(member.place)
+            atomic_write.remove_file(member.place)
         elif member.place.parent == member.kept.parent.parent:
-            rename_over(member.kept, member.place)
+            atomic_write.rename_over(member.kept, member.place)
         else:  # the target of a link may be on another disk: copy instead of renaming
-            replace_file(member.place, member.kept.read_bytes())
+            atomic_write.replace_file(member.place, member.kept.read_bytes())
     except (OSError, ExportError):
         return False
     return True
@@ -368,14 +356,14 @@ class _Interrupted:
             found += [self.folder / name for name in names if name == _PLAN or _STAGED.fullmatch(name)]
         for path in found:
             with contextlib.suppress(OSError):
-                remove_file(path)
+                atomic_write.remove_file(path)
         with contextlib.suppress(OSError):
             self.folder.rmdir()
 
 
 def _interrupted_sets(path: Path) -> list[_Interrupted]:
     """Find the remains of killed exports of this chosen file; folders that a running process uses are ignored."""
-    pattern = re.compile(rf"{re.escape(temporary_prefix(path))}\w{{8}}\.part")
+    pattern = re.compile(rf"{re.escape(atomic_write.temporary_prefix(path))}\w{{8}}\.part")
     found: list[_Interrupted] = []
     try:
         folders = sorted(entry.path for entry in os.scandir(path.parent) if pattern.fullmatch(entry.name))

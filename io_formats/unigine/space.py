@@ -19,30 +19,18 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ..core.scene import (
-    AnyArray,
-    Clip,
-    FloatArray,
-    Joint,
-    Layer,
-    Mesh,
-    Scene,
-    ShapeKey,
-    Skeleton,
-    TransformTrack,
-    VertexTrack,
-)
+from ..core import scene as sc
 from ..geometry import transforms
 
 _EMPTY = 1e9
 
 
-def empty_bounds() -> FloatArray:
+def empty_bounds() -> sc.FloatArray:
     """Return empty bounds, (10,) float32."""
     return np.array([_EMPTY] * 3 + [-_EMPTY] * 3 + [0, 0, 0, -1], np.float32)
 
 
-def of_points(points: FloatArray) -> FloatArray:
+def of_points(points: sc.FloatArray) -> sc.FloatArray:
     """Return the bounds of points, (10,) float32: box minimum, box maximum, box centre, radius of a sphere around it.
 
     ``points`` (P, 3) float32.
@@ -61,7 +49,7 @@ def of_points(points: FloatArray) -> FloatArray:
     return bounds
 
 
-def union_of_bounds(parts: Sequence[FloatArray]) -> FloatArray:
+def union_of_bounds(parts: Sequence[sc.FloatArray]) -> sc.FloatArray:
     """Return bounds that enclose all ``parts``: the common box and a sphere around its centre."""
     filled = [part for part in parts if part[9] >= 0]
     if not filled:
@@ -101,8 +89,8 @@ _STEPS = np.array(list(itertools.product((0.0, 1.0, -1.0, 2.0), repeat=3))).T
 
 
 def decode_frames(
-    stored: AnyArray, *, has_sign_byte: bool = False
-) -> tuple[FloatArray, FloatArray, npt.NDArray[np.intp]]:
+    stored: sc.AnyArray, *, has_sign_byte: bool = False
+) -> tuple[sc.FloatArray, sc.FloatArray, npt.NDArray[np.intp]]:
     """Decode the stored quaternions to normals and tangents, and normalise them.
 
     Parameters
@@ -134,7 +122,7 @@ def decode_frames(
 
 
 def _decode_block(
-    stored: AnyArray, has_sign_byte: bool, normals: FloatArray, tangents: FloatArray
+    stored: sc.AnyArray, has_sign_byte: bool, normals: sc.FloatArray, tangents: sc.FloatArray
 ) -> npt.NDArray[np.intp]:
     """Decode a block into ``normals`` and ``tangents``; return the indices of quaternions without length."""
     x, y, z, w = np.ascontiguousarray(stored.T).astype(np.float32)
@@ -164,7 +152,7 @@ def _decode_block(
     return failed
 
 
-def encode_frames(normals: FloatArray, tangents: FloatArray, *, has_sign_byte: bool = False) -> AnyArray:
+def encode_frames(normals: sc.FloatArray, tangents: sc.FloatArray, *, has_sign_byte: bool = False) -> sc.AnyArray:
     """Encode frames as quaternions, (n, 4) int16, for ``decode``.
 
     Parameters
@@ -185,7 +173,7 @@ def encode_frames(normals: FloatArray, tangents: FloatArray, *, has_sign_byte: b
     return stored
 
 
-def _encode_block(normals: FloatArray, tangents: FloatArray, has_sign_byte: bool, stored: AnyArray) -> None:
+def _encode_block(normals: sc.FloatArray, tangents: sc.FloatArray, has_sign_byte: bool, stored: sc.AnyArray) -> None:
     """Encode normals (n, 3) and tangents (n, 4) as quaternions into ``stored`` (n, 4), see the format page."""
     nx, ny, nz = np.ascontiguousarray(normals.T)
     tx, ty, tz, side = np.ascontiguousarray(tangents.T)
@@ -228,7 +216,7 @@ def _encode_block(normals: FloatArray, tangents: FloatArray, has_sign_byte: bool
     stored[:, 3] = _truncated(w * handedness)
 
 
-def _lift_w(x: FloatArray, y: FloatArray, z: FloatArray, w: FloatArray, unit: FloatArray) -> None:
+def _lift_w(x: sc.FloatArray, y: sc.FloatArray, z: sc.FloatArray, w: sc.FloatArray, unit: sc.FloatArray) -> None:
     """Increase values of w that are too small to be stored, by rotating frames about their normals by 3.5° at most.
 
     Storing a larger w than the real one would bend the normal by twice the difference, which is worse than a rotated
@@ -250,7 +238,7 @@ def _lift_w(x: FloatArray, y: FloatArray, z: FloatArray, w: FloatArray, unit: Fl
     w[low] = c * real - s * along
 
 
-def _beside_a_sign_byte(vectors: FloatArray, w: FloatArray) -> FloatArray:
+def _beside_a_sign_byte(vectors: sc.FloatArray, w: sc.FloatArray) -> sc.FloatArray:
     """Truncate x, y, z (3, n), adjusted by one or two steps where the w computed from them would be wrong.
 
     A small w depends on the last bits of the other components: truncation alone would rotate some frames by a degree.
@@ -273,7 +261,7 @@ def _beside_a_sign_byte(vectors: FloatArray, w: FloatArray) -> FloatArray:
     return whole
 
 
-def _half_turn(c: FloatArray, s: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _half_turn(c: sc.FloatArray, s: sc.FloatArray) -> tuple[sc.FloatArray, sc.FloatArray]:
     """Return the cosine and sine, (n,), of half the angle of the vectors (c, s), which may have any length.
 
     The vector (0, 0) has the angle 0.
@@ -288,11 +276,11 @@ def _half_turn(c: FloatArray, s: FloatArray) -> tuple[FloatArray, FloatArray]:
     return np.where(ahead, reach, s), np.where(ahead, s, reach)
 
 
-def _truncated(values: FloatArray) -> FloatArray:
+def _truncated(values: sc.FloatArray) -> sc.FloatArray:
     return np.trunc(values + np.copysign(np.float32(_NOISE), values))
 
 
-_Array = TypeVar("_Array", bound=AnyArray)
+_Array = TypeVar("_Array", bound=sc.AnyArray)
 
 # The rotation by 180° about Z is the quaternion k = (0, 0, 0, 1): k q = (-z, -y, x, w), and back conj(k) q = (z, y, -x,
 # -w). Rotating back with k instead of conj(k) would be the same rotation, but give -q instead of q.
@@ -301,7 +289,7 @@ _THERE = (-1.0, -1.0, 1.0, 1.0)
 _BACK = (1.0, 1.0, -1.0, -1.0)
 
 
-def rotate_180(scene: Scene, *, back: bool = False) -> Scene:
+def rotate_180(scene: sc.Scene, *, back: bool = False) -> sc.Scene:
     """Return the scene rotated by 180° about Z, or rotated back; the given scene is not modified.
 
     Points, normals, tangents and shape keys of meshes, vertex animations, the bind transforms of root joints and their
@@ -315,7 +303,7 @@ def rotate_180(scene: Scene, *, back: bool = False) -> Scene:
     )
 
 
-def turned_mesh(mesh: Mesh) -> Mesh:
+def turned_mesh(mesh: sc.Mesh) -> sc.Mesh:
     """Return a mesh rotated by 180° about Z. Applying it twice is the identity."""
     return replace(
         mesh,
@@ -340,19 +328,19 @@ def _rotations(values: _Array, back: bool) -> _Array:
     return changed
 
 
-def _layer(layer: Layer | None) -> Layer | None:
+def _layer(layer: sc.Layer | None) -> sc.Layer | None:
     return replace(layer, values=_vectors(layer.values)) if layer is not None else None
 
 
-def _shape_key(key: ShapeKey) -> ShapeKey:
+def _shape_key(key: sc.ShapeKey) -> sc.ShapeKey:
     return replace(key, points=_vectors(key.points), normal=_layer(key.normal), tangent=_layer(key.tangent))
 
 
-def _turned_skeleton(skeleton: Skeleton, back: bool) -> Skeleton:
+def _turned_skeleton(skeleton: sc.Skeleton, back: bool) -> sc.Skeleton:
     return replace(skeleton, joints=[_turned_joint(joint, back) for joint in skeleton.joints])
 
 
-def _turned_joint(joint: Joint, back: bool) -> Joint:
+def _turned_joint(joint: sc.Joint, back: bool) -> sc.Joint:
     """Return a joint rotated by 180 degrees about z; only roots change their local transform."""
     changed = replace(joint)
     if joint.inverse_bind is not None:
@@ -366,7 +354,7 @@ def _turned_joint(joint: Joint, back: bool) -> Joint:
     return changed
 
 
-def _turned_clip(clip: Clip, scene: Scene, back: bool) -> Clip:
+def _turned_clip(clip: sc.Clip, scene: sc.Scene, back: bool) -> sc.Clip:
     return replace(
         clip,
         transforms=[_turned_track(track, scene, back) for track in clip.transforms],
@@ -374,13 +362,13 @@ def _turned_clip(clip: Clip, scene: Scene, back: bool) -> Clip:
     )
 
 
-def _turned_track(track: TransformTrack, scene: Scene, back: bool) -> TransformTrack:
+def _turned_track(track: sc.TransformTrack, scene: sc.Scene, back: bool) -> sc.TransformTrack:
     if track.skeleton is None or scene.skeletons[track.skeleton].joints[track.target].parent >= 0:
         return track
     return replace(track, translation=_vectors(track.translation), rotation=_rotations(track.rotation, back))
 
 
-def _turned_vertices(track: VertexTrack) -> VertexTrack:
+def _turned_vertices(track: sc.VertexTrack) -> sc.VertexTrack:
     return replace(
         track,
         points=_vectors(track.points),

@@ -10,13 +10,7 @@ import numpy.typing as npt
 
 from ...core.errors import ExportError
 from ...core.scene import Clip, Skeleton, TransformTrack
-from ...geometry import hierarchy
-from ...geometry.transforms import (
-    continuous_components,
-    matrices_to_quaternions,
-    matrix_of_transform,
-    rotation_matrices,
-)
+from ...geometry import hierarchy, transforms
 from ...passes.clips import DEFAULT_RATE
 from ..avatar import avatar_fit, joints
 from ..avatar.other_rigs import RigJoints, bones_to_next, rig_joints
@@ -94,7 +88,7 @@ def motion_of(skeleton: Skeleton, clip: Clip, *, fit: bool = True) -> AvatarMoti
     if wanted:
         worlds = _Worlds(rig, _posed_worlds(skeleton, clip) if clip.worlds is None else clip.worlds)
         rotations = np.array([worlds.local_rotation(name) for name in wanted])
-        motion.rotation = np.moveaxis(continuous_components(np.moveaxis(rotations, -1, 0)), 0, -1)
+        motion.rotation = np.moveaxis(transforms.continuous_components(np.moveaxis(rotations, -1, 0)), 0, -1)
         found = [worlds.local_position(name) for name in wanted]
         motion.position = np.array([position for position, _moves in found])
         motion.has_position = [moves for _position, moves in found]
@@ -131,7 +125,7 @@ def _posed_names(names: Sequence[str], clip: Clip, rig: RigJoints) -> list[str]:
 
 
 def _is_at_rest(track: TransformTrack, rest: Floats) -> bool:
-    posed = matrix_of_transform(track.translation[0], track.rotation[0], track.scale[0])
+    posed = transforms.matrix_of_transform(track.translation[0], track.rotation[0], track.scale[0])
     return bool(np.abs(posed - rest).max() <= _MOVED * max(1.0, float(np.abs(rest).max())))
 
 
@@ -175,7 +169,7 @@ class _Worlds:
         own = self.rotation(name)
         # every parent is a bone, whose default rotation is the identity
         above = np.identity(3)[None] if parent is None else self.rotation(parent)
-        return matrices_to_quaternions(above.transpose(0, 2, 1) @ own)
+        return transforms.matrices_to_quaternions(above.transpose(0, 2, 1) @ own)
 
     def local_position(self, name: str) -> tuple[Floats, bool]:
         """Return the positions of a joint relative to its parent, (F, 3), and whether they differ from the rest."""
@@ -219,9 +213,9 @@ def _posed_worlds(skeleton: Skeleton, clip: Clip) -> Floats:
     """Return the world matrices of all joints in all frames, (F, J, 4, 4)."""
     local = np.empty((len(skeleton.joints), clip.frame_count, 4, 4))
     for number, joint in enumerate(skeleton.joints):
-        local[number] = matrix_of_transform(joint.translation, joint.rotation, joint.scale)
+        local[number] = transforms.matrix_of_transform(joint.translation, joint.rotation, joint.scale)
     for track in clip.transforms:
         moved = local[track.target]
-        moved[:, :3, :3] = rotation_matrices(track.rotation.astype(np.float64)) * track.scale[:, None, :]
+        moved[:, :3, :3] = transforms.rotation_matrices(track.rotation.astype(np.float64)) * track.scale[:, None, :]
         moved[:, :3, 3] = track.translation
     return np.moveaxis(hierarchy.world_matrices(local, [joint.parent for joint in skeleton.joints]), 0, 1)

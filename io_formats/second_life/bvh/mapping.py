@@ -14,15 +14,7 @@ from ...core.errors import ExportError, UnsupportedFormatError
 from ...core.messages import Kind, Message, Named, Text, counted, error, listed, of_kind
 from ...core.options import Options
 from ...core.scene import Clip, Keys, KeyTrack, Playback, Scene
-from ...geometry.transforms import (
-    continuous_rotations,
-    euler_matrices,
-    inverse_rotations,
-    matrices_to_quaternions,
-    rotate,
-    rotation_matrices,
-    rotation_product,
-)
+from ...geometry import transforms
 from ...passes.clips import DEFAULT_RATE, clip_parts, values_at, with_frames
 from ..animation import document_builder as animation_document_builder
 from ..animation.codec import FARTHEST, Floats
@@ -69,23 +61,23 @@ TO_AVATAR = np.array([[0, 0, 1], [1, 0, 0], [0, 1, 0]], np.float64)
 def joint_motion(document: Bvh, number: int) -> tuple[Floats, Floats | None]:
     """Return a joint's rotations (F, 4; w, x, y, z) in avatar axes and positions (F, 3) in metres, frame 0 included."""
     joint, values = document.joints[number], document.channels(number)
-    turned = TO_AVATAR @ euler_matrices(values[:, -3:], joint.order) @ TO_AVATAR.T
-    rotation = matrices_to_quaternions(turned)
+    turned = TO_AVATAR @ transforms.euler_matrices(values[:, -3:], joint.order) @ TO_AVATAR.T
+    rotation = transforms.matrices_to_quaternions(turned)
     position = values[:, :3] @ TO_AVATAR.T * INCH if joint.has_position else None
     return rotation, position
 
 
 def relative_to_first(rotation: Floats, position: Floats | None) -> tuple[Floats, Floats | None]:
     """Return the root's motion relative to its frame 0: R0^-1 R and R0^-1 (P - P0)."""
-    back = inverse_rotations(rotation[:1])
-    turned = rotation_product(back, rotation)
+    back = transforms.inverse_rotations(rotation[:1])
+    turned = transforms.rotation_product(back, rotation)
     turned[turned[:, 0] < 0] *= -1
-    return turned, None if position is None else rotate(back, position - position[0])
+    return turned, None if position is None else transforms.rotate(back, position - position[0])
 
 
 def angles_of(rotation: Floats) -> Floats:
     """Return the angles (F, 3) in degrees, about Z, X and Y, of rotations (F, 4) in avatar axes."""
-    m = TO_AVATAR.T @ rotation_matrices(rotation) @ TO_AVATAR
+    m = TO_AVATAR.T @ transforms.rotation_matrices(rotation) @ TO_AVATAR
     about_x = np.arcsin(np.clip(m[:, 2, 1], -1, 1))
     locked = np.abs(m[:, 2, 1]) > 1 - 1e-9
     about_z = np.where(locked, np.arctan2(m[:, 1, 0], m[:, 0, 0]), np.arctan2(-m[:, 0, 1], m[:, 1, 1]))
@@ -147,7 +139,7 @@ def to_scene(document: Bvh, name: str, options: Options) -> Scene:
         if is_root:
             rotation, position = relative_to_first(rotation, position)
         track = KeyTrack(place[known], 0, is_offset=is_root)
-        track.rotation = Keys(times, _to_blender(continuous_rotations(rotation[played])))
+        track.rotation = Keys(times, _to_blender(transforms.continuous_rotations(rotation[played])))
         if position is not None:
             if np.abs(position[played]).max() > FARTHEST:
                 far.append(known)
@@ -225,7 +217,7 @@ def _moves(document: Bvh, number: int) -> bool:
     if len(document.frames) < 2:
         return True
     joint, values = document.joints[number], document.channels(number)
-    turned = euler_matrices(values[:, -3:], joint.order)
+    turned = transforms.euler_matrices(values[:, -3:], joint.order)
     change = np.linalg.norm(turned - turned[0], axis=1)[:, :2].sum(axis=1)
     if change.max() > _TURNED:
         return True
@@ -235,7 +227,7 @@ def _moves(document: Bvh, number: int) -> bool:
 def _is_turned(document: Bvh, number: int) -> bool:
     """Return whether a joint is turned in frame 0."""
     joint, values = document.joints[number], document.channels(number)
-    return bool(np.abs(euler_matrices(values[:1, -3:], joint.order) - np.identity(3)).max() > _TURNED)
+    return bool(np.abs(transforms.euler_matrices(values[:1, -3:], joint.order) - np.identity(3)).max() > _TURNED)
 
 
 _UPRIGHT = 0.8
@@ -262,7 +254,7 @@ def _report_axes(document: Bvh, scene: Scene) -> None:
     given = heads[list(own.values())]
     wanted = np.array([rests[name][:3, 3] for name in own]) @ TO_AVATAR
     given, wanted = given - given[0], wanted - wanted[0]
-    turns = euler_matrices(_QUARTERS[:, ::-1], "ZYX")
+    turns = transforms.euler_matrices(_QUARTERS[:, ::-1], "ZYX")
     alike = np.einsum("nij,kj,ki->n", turns, given, wanted) / (np.linalg.norm(given) * np.linalg.norm(wanted))
     best = int(np.argmax(alike.round(6)))
     if alike[0] < _UPRIGHT <= alike[best]:

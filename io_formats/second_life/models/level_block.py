@@ -15,18 +15,8 @@ import numpy.typing as npt
 from ...core.errors import FormatError
 from ...core.messages import Report, Text, counted
 from ...encodings.records import record_starts
+from . import llsd_arrays
 from .llsd import as_bytes, sorted_map
-from .llsd_arrays import Integers as llsd_arrays_Integers
-from .llsd_arrays import (
-    NonFiniteRangeError,
-    Reals,
-    as_reals,
-    domain_map,
-    domain_of,
-    integer_bytes,
-    integer_rows,
-    singles,
-)
 
 MOST = 4
 """Maximum number of influences of a vertex."""
@@ -113,21 +103,21 @@ def encode_weights(joints: Bytes, weights: Integers, influences: Bytes) -> bytes
 class Face:
     """One face of a level, still quantised: V vertices, T triangles."""
 
-    positions: llsd_arrays_Integers
+    positions: llsd_arrays.Integers
     """(V, 3) quantised positions."""
-    position_domain: Reals
+    position_domain: llsd_arrays.Reals
     """(2, 3): minimum and maximum, in single precision."""
-    triangles: llsd_arrays_Integers
+    triangles: llsd_arrays.Integers
     """(T, 3), counter-clockwise, all below V."""
-    normals: llsd_arrays_Integers | None = None
+    normals: llsd_arrays.Integers | None = None
     """(V, 3) normals, quantised over -1 to 1."""
-    uvs: llsd_arrays_Integers | None = None
+    uvs: llsd_arrays.Integers | None = None
     """(V, 2) quantised UVs, v upwards."""
-    uv_domain: Reals | None = None
+    uv_domain: llsd_arrays.Reals | None = None
     """(2, 2): minimum and maximum of the UVs, in single precision."""
     joint_indices: npt.NDArray[np.uint8] | None = None
     """(V, 4) into the skin's joint names; only the first ``influences`` are used."""
-    joint_weights: llsd_arrays_Integers | None = None
+    joint_weights: llsd_arrays.Integers | None = None
     """(V, 4) weights as multiples of 1/65535; unused entries are 0."""
     influences: npt.NDArray[np.uint8] | None = None
     """(V,) number of influences of each vertex, 0 to 4."""
@@ -194,12 +184,12 @@ def _face(value: Any, report: Report) -> Face:
         return empty("it is not a map")
     if "NoGeometry" in value:
         return empty("")
-    positions = integer_rows(value.get("Position"), 3)
+    positions = llsd_arrays.integer_rows(value.get("Position"), 3)
     if positions is None or len(positions) < 3:
         return empty("it has fewer than three vertices")
     try:
-        domain = domain_of(value.get("PositionDomain"), 3)
-    except NonFiniteRangeError:
+        domain = llsd_arrays.domain_of(value.get("PositionDomain"), 3)
+    except llsd_arrays.NonFiniteRangeError:
         return empty("the range of its positions is NaN or infinite")
     if domain is None:
         domain = _UNIT
@@ -217,9 +207,9 @@ def _face(value: Any, report: Report) -> Face:
     return face
 
 
-def _layer(value: dict[str, Any], key: str, width: int, count: int, report: Report) -> llsd_arrays_Integers | None:
+def _layer(value: dict[str, Any], key: str, width: int, count: int, report: Report) -> llsd_arrays.Integers | None:
     """Decode normals or UVs, (``count``, ``width``); surplus rows are ignored, and too few are left out."""
-    rows = integer_rows(value.get(key), width)
+    rows = llsd_arrays.integer_rows(value.get(key), width)
     if rows is None or len(rows) == count:
         return rows
     what = Text({"Normal": "normals", "TexCoord0": "UV coordinates"}[key])
@@ -232,8 +222,8 @@ def _layer(value: dict[str, Any], key: str, width: int, count: int, report: Repo
 
 def _set_uv_domain(face: Face, value: Any, report: Report) -> None:
     try:
-        face.uv_domain = domain_of(value, 2)
-    except NonFiniteRangeError:
+        face.uv_domain = llsd_arrays.domain_of(value, 2)
+    except llsd_arrays.NonFiniteRangeError:
         face.uvs = None
         report.loss("nan-range", "the range of its UV coordinates is NaN or infinite; they are left out")
         return
@@ -243,7 +233,7 @@ def _set_uv_domain(face: Face, value: Any, report: Report) -> None:
 
 
 def _set_size(face: Face, value: Any, report: Report) -> None:
-    size = as_reals(value, 3)
+    size = llsd_arrays.as_reals(value, 3)
     if size is None:
         return
     with np.errstate(over="ignore"):
@@ -254,7 +244,7 @@ def _set_size(face: Face, value: Any, report: Report) -> None:
         report.loss("invalid-size", "its size is not a positive number and is left out")
 
 
-def _triangles(value: Any, vertices: int, report: Report) -> llsd_arrays_Integers:
+def _triangles(value: Any, vertices: int, report: Report) -> llsd_arrays.Integers:
     data = as_bytes(value) or b""
     if len(data) % 6:
         report.loss("triangles-cut-off", "the list of triangles ends in the middle of one, which is left out")
@@ -282,17 +272,17 @@ def _map_of(face: Face) -> dict[str, Any]:
         return {"NoGeometry": True}
     values: dict[str, Any] = {
         **face.extra,
-        "Position": integer_bytes(face.positions),
-        "PositionDomain": domain_map(face.position_domain),
-        "TriangleList": integer_bytes(face.triangles),
+        "Position": llsd_arrays.integer_bytes(face.positions),
+        "PositionDomain": llsd_arrays.domain_map(face.position_domain),
+        "TriangleList": llsd_arrays.integer_bytes(face.triangles),
     }
     if face.normals is not None:
-        values["Normal"] = integer_bytes(face.normals)
+        values["Normal"] = llsd_arrays.integer_bytes(face.normals)
     if face.uvs is not None and face.uv_domain is not None:
-        values["TexCoord0"] = integer_bytes(face.uvs)
-        values["TexCoord0Domain"] = domain_map(face.uv_domain)
+        values["TexCoord0"] = llsd_arrays.integer_bytes(face.uvs)
+        values["TexCoord0Domain"] = llsd_arrays.domain_map(face.uv_domain)
     if face.joint_indices is not None and face.joint_weights is not None and face.influences is not None:
         values["Weights"] = encode_weights(face.joint_indices, face.joint_weights, face.influences)
     if face.normalized_scale is not None:
-        values["NormalizedScale"] = singles(face.normalized_scale)
+        values["NormalizedScale"] = llsd_arrays.singles(face.normalized_scale)
     return sorted_map(values)

@@ -15,18 +15,8 @@ import numpy.typing as npt
 
 from ...core.scene import Layer, Mesh
 from ...geometry.transforms import bounds, cross
+from . import prims
 from .prim_paths import Path, Profile, path_of, profile_of
-from .prims import (
-    CIRCLE_PATH,
-    CUT_STEPS,
-    HALF_CIRCLE,
-    LINE,
-    SQUARE,
-    PrimParameters,
-    PrimShape,
-    ShapeFace,
-    parameters_of,
-)
 
 Array = npt.NDArray[np.float64]
 
@@ -102,7 +92,9 @@ Such triangles are avoided, so that caps have all points of the sides that they 
 """
 
 
-def caps_of(parameters: PrimParameters, profile: Profile, path: Path, placed: Array) -> tuple[ShapeFace, ShapeFace]:
+def caps_of(
+    parameters: prims.PrimParameters, profile: Profile, path: Path, placed: Array
+) -> tuple[prims.ShapeFace, prims.ShapeFace]:
     """Return the top and the bottom of a prim with an open path.
 
     ``placed`` (h, n, 3) are the points of the profile in all rows of the path.
@@ -131,16 +123,16 @@ def caps_of(parameters: PrimParameters, profile: Profile, path: Path, placed: Ar
     )
 
 
-def _cap(role: str, points: Array, uvs: Array, normal: Array, triangles: Triangles) -> ShapeFace:
+def _cap(role: str, points: Array, uvs: Array, normal: Array, triangles: Triangles) -> prims.ShapeFace:
     a, b, c = points[triangles.T]
     normals = np.broadcast_to(normal, points.shape).copy()
-    return ShapeFace(role, points, uvs, normals, triangles[has_area(cross(b - a, c - a))])
+    return prims.ShapeFace(role, points, uvs, normals, triangles[has_area(cross(b - a, c - a))])
 
 
-def _is_parallelogram(parameters: PrimParameters, profile: Profile) -> bool:
+def _is_parallelogram(parameters: prims.PrimParameters, profile: Profile) -> bool:
     """Return whether the viewer makes the caps from three corners of a square."""
-    is_whole = parameters.path_begin == 0 and parameters.path_end == CUT_STEPS
-    is_box = parameters.profile_curve == SQUARE and parameters.path_curve == LINE
+    is_whole = parameters.path_begin == 0 and parameters.path_end == prims.CUT_STEPS
+    is_box = parameters.profile_curve == prims.SQUARE and parameters.path_curve == prims.LINE
     return is_box and is_whole and not profile.is_open and not profile.is_hollow
 
 
@@ -199,7 +191,7 @@ _STEPS = 2**24
 equal if they only differ by rounding."""
 
 
-def mesh_of(faces: Sequence[ShapeFace], name: str) -> Mesh:
+def mesh_of(faces: Sequence[prims.ShapeFace], name: str) -> Mesh:
     """Return a mesh with the faces of a shape, in the unit cube.
 
     Its material slots are the numbers of all faces, "0", "1" and so on, also of those without triangles. Faces do not
@@ -289,8 +281,8 @@ def cut_columns(profile: Profile) -> Iterator[Columns]:
 
 
 def side_of(
-    role: str, columns: Columns, parameters: PrimParameters, profile: Profile, path: Path, placed: Array
-) -> ShapeFace:
+    role: str, columns: Columns, parameters: prims.PrimParameters, profile: Profile, path: Path, placed: Array
+) -> prims.ShapeFace:
     """Return a face from its columns. ``placed`` (h, n, 3) are the points of the profile in all rows of the path."""
     index, u = columns
     points = placed[:, index]
@@ -300,14 +292,16 @@ def side_of(
     is_pole = [_coincide(points[0, column], points[-2, column]) for column in (0, -1)]
     if not profile.is_open and not is_pole[0]:
         add_seam(sums[:, 0], sums[:, -1])
-    if parameters.path_curve == CIRCLE_PATH and parameters.profile == HALF_CIRCLE:
+    if parameters.path_curve == prims.CIRCLE_PATH and parameters.profile == prims.HALF_CIRCLE:
         for column, x in ((0, 1.0), (-1, -1.0)):
             if is_pole[column]:
                 sums[:, column] = (x, 0.0, 0.0)
     uvs = np.empty((*points.shape[:2], 2))
     uvs[..., 0] = u
     uvs[..., 1] = path.position[:, None]
-    return ShapeFace(role, points.reshape(-1, 3), uvs.reshape(-1, 2), unit_normals(sums.reshape(-1, 3)), triangles)
+    return prims.ShapeFace(
+        role, points.reshape(-1, 3), uvs.reshape(-1, 2), unit_normals(sums.reshape(-1, 3)), triangles
+    )
 
 
 def _coincide(first: Array, second: Array) -> bool:
@@ -315,20 +309,20 @@ def _coincide(first: Array, second: Array) -> bool:
     return bool(difference @ difference < _COINCIDENT**2)
 
 
-def face_count(shape: PrimShape) -> int:
+def face_count(shape: prims.PrimShape) -> int:
     """Return the number of faces of a prim, without building them."""
-    parameters = parameters_of(shape)
+    parameters = prims.parameters_of(shape)
     profile, path = profile_of(parameters), path_of(parameters)
     return profile.side_count + profile.is_hollow + 2 * (path.is_open + profile.is_open)
 
 
-def faces_of(shape: PrimShape) -> list[ShapeFace]:
+def faces_of(shape: prims.PrimShape) -> list[prims.ShapeFace]:
     """Build the faces of a prim, in the order of their numbers.
 
     Any integers are accepted, since they are clamped to the viewer's limits. Flexible prims are at rest. There is
     always a face, with less than 20,000 points in all. Edges between faces are sharp.
     """
-    parameters = parameters_of(shape)
+    parameters = prims.parameters_of(shape)
     profile, path = profile_of(parameters), path_of(parameters)
     placed = path.place(profile.points[:, 0], profile.points[:, 1])
     sides = [("outer", columns) for columns in outer_columns(profile)]

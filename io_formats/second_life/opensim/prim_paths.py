@@ -9,20 +9,7 @@ from math import pi
 import numpy as np
 import numpy.typing as npt
 
-from .prims import (
-    CIRCLE,
-    CIRCLE_HOLE,
-    CIRCLE_PATH,
-    CUT_STEPS,
-    FLEXIBLE,
-    HALF_CIRCLE,
-    SECOND_CIRCLE,
-    SQUARE,
-    SQUARE_HOLE,
-    TEST,
-    TRIANGLE_HOLE,
-    PrimParameters,
-)
+from . import prims
 
 Array = npt.NDArray[np.float64]
 
@@ -67,24 +54,24 @@ class Path:
 
 
 @_cached
-def path_of(parameters: PrimParameters) -> Path:
+def path_of(parameters: prims.PrimParameters) -> Path:
     """Build the path of a prim."""
-    if parameters.path in (CIRCLE_PATH, SECOND_CIRCLE):
+    if parameters.path in (prims.CIRCLE_PATH, prims.SECOND_CIRCLE):
         return _circle(parameters)
-    if parameters.path == TEST:
+    if parameters.path == prims.TEST:
         return _test(parameters)
     return _line(parameters)
 
 
-def _line(parameters: PrimParameters) -> Path:
+def _line(parameters: prims.PrimParameters) -> Path:
     """Return the straight path of a prim, such as that of a box, along z from -0.5 to 0.5."""
-    is_flexible = parameters.path == FLEXIBLE
+    is_flexible = parameters.path == prims.FLEXIBLE
     rows = max(_twist_rows(parameters, 0) + 2, parameters.split + 2)
     if is_flexible:
         rows = min(rows, _MOST_FLEXIBLE_SEGMENTS + 1)
         position = np.linspace(0, 1, rows)
     else:
-        position = np.linspace(parameters.path_begin, parameters.path_end, rows) / CUT_STEPS
+        position = np.linspace(parameters.path_begin, parameters.path_end, rows) / prims.CUT_STEPS
     origin = np.zeros((rows, 3))
     if not is_flexible:
         origin[:, 0] = parameters.shear_x * position
@@ -102,12 +89,12 @@ def _line(parameters: PrimParameters) -> Path:
     )
 
 
-def _circle(parameters: PrimParameters) -> Path:
+def _circle(parameters: prims.PrimParameters) -> Path:
     """Return the circular path of a prim, such as that of a torus, around x."""
     begin, end = parameters.path_begin, parameters.path_end
     steps = _circle_steps(parameters)
-    between = np.arange(begin * steps // CUT_STEPS + 1, (end * steps - 1) // CUT_STEPS + 1)
-    position = np.concatenate([[begin / CUT_STEPS], between / steps, [end / CUT_STEPS]])
+    between = np.arange(begin * steps // prims.CUT_STEPS + 1, (end * steps - 1) // prims.CUT_STEPS + 1)
+    position = np.concatenate([[begin / prims.CUT_STEPS], between / steps, [end / prims.CUT_STEPS]])
     inner = outer = 0.5 * (1 - parameters.scale_y)
     if parameters.radius_offset < 0:
         inner *= 1 + parameters.radius_offset
@@ -116,7 +103,7 @@ def _circle(parameters: PrimParameters) -> Path:
     radius = _between(inner, outer, position)
     tilt = 2 * pi * parameters.revolutions * position
     y, z = radius * np.cos(tilt), radius * np.sin(tilt)
-    if parameters.path == SECOND_CIRCLE:
+    if parameters.path == prims.SECOND_CIRCLE:
         x = np.full(len(position), 0.5)
         x[1::2] = -0.5
     else:
@@ -131,20 +118,20 @@ def _circle(parameters: PrimParameters) -> Path:
         spin=2 * pi * _twist(parameters, position) - pi,
         width=parameters.scale_x * (1 - abs(parameters.skew)) * _tapered(parameters.taper_x, position),
         height=parameters.scale_y * _tapered(parameters.taper_y, position),
-        is_open=end - begin < CUT_STEPS or is_changing or parameters.twist != parameters.twist_begin,
+        is_open=end - begin < prims.CUT_STEPS or is_changing or parameters.twist != parameters.twist_begin,
     )
 
 
-def _circle_steps(parameters: PrimParameters) -> int:
+def _circle_steps(parameters: prims.PrimParameters) -> int:
     """Return the number of rows of a whole circle."""
-    if parameters.path == SECOND_CIRCLE:
+    if parameters.path == prims.SECOND_CIRCLE:
         return 24
     # In single precision as in the viewer, which gives one row fewer for some twists and revolutions.
     revolutions = np.float32(1) + np.float32(0.015) * np.float32(parameters.revolution_steps)
     return int(np.float32(_twist_rows(parameters, 24)) * revolutions)
 
 
-def _test(parameters: PrimParameters) -> Path:
+def _test(parameters: prims.PrimParameters) -> Path:
     """Return the path that the viewer calls *test*, with five rows."""
     position = np.linspace(0, 1, 5)
     tilt = pi * parameters.twist / 100 * position
@@ -161,12 +148,12 @@ def _test(parameters: PrimParameters) -> Path:
     )
 
 
-def _twist_rows(parameters: PrimParameters, least: int) -> int:
+def _twist_rows(parameters: prims.PrimParameters, least: int) -> int:
     """Return ``least`` rows and 12.25 more for each unit of difference between the twists, rounded down."""
     return least + 49 * abs(parameters.twist_begin - parameters.twist) // 400
 
 
-def _twist(parameters: PrimParameters, position: Array) -> Array:
+def _twist(parameters: prims.PrimParameters, position: Array) -> Array:
     return _between(parameters.twist_begin / 100, parameters.twist / 100, position)
 
 
@@ -181,7 +168,7 @@ def _tapered(taper: float, position: Array) -> Array:
 
 _RADII = {3: 0.5, 4: 0.707107, 6: 0.525}
 """Radii of polygons by their number of corners; all others have 0.5."""
-_CORNER_TOLERANCE = CUT_STEPS // 10_000
+_CORNER_TOLERANCE = prims.CUT_STEPS // 10_000
 """Distance between a cut and a corner, in ``CUT_STEPS`` of a side, up to which the cut has no point of its own."""
 
 
@@ -205,14 +192,14 @@ class Profile:
 
 
 @_cached
-def profile_of(parameters: PrimParameters) -> Profile:
+def profile_of(parameters: prims.PrimParameters) -> Profile:
     """Build the profile of a prim."""
     profile, split = parameters.profile, parameters.split
     begin, end = parameters.profile_begin, parameters.profile_end
-    is_round = profile in (CIRCLE, HALF_CIRCLE)
-    is_half = profile == HALF_CIRCLE
-    start = 0.5 if is_half else -0.375 if profile == SQUARE else 0.0
-    sides = {CIRCLE: 24, SQUARE: 4, HALF_CIRCLE: 12}.get(profile, 3)
+    is_round = profile in (prims.CIRCLE, prims.HALF_CIRCLE)
+    is_half = profile == prims.HALF_CIRCLE
+    start = 0.5 if is_half else -0.375 if profile == prims.SQUARE else 0.0
+    sides = {prims.CIRCLE: 24, prims.SQUARE: 4, prims.HALF_CIRCLE: 12}.get(profile, 3)
 
     def outline_of(sides: int, split: int) -> Array:
         return _outline(sides, 2 * sides if is_half else sides, start, begin, end, split)
@@ -221,21 +208,21 @@ def profile_of(parameters: PrimParameters) -> Profile:
     if not is_round:
         outline[:, 2] *= sides
     parts = [outline]
-    is_open = is_half or 100 * (end - begin) < 99 * CUT_STEPS
+    is_open = is_half or 100 * (end - begin) < 99 * prims.CUT_STEPS
     is_hollow = parameters.hollow > 0
     has_facets = False
     if is_hollow:
         hole_sides, is_polygon = _hole_shape(parameters.hole, sides, is_round, is_half)
-        size = parameters.hollow / CUT_STEPS * (0.5 if sides == 3 else 1)
+        size = parameters.hollow / prims.CUT_STEPS * (0.5 if sides == 3 else 1)
         parts.append(outline_of(hole_sides, split if is_polygon else 0)[::-1] * size)
-        has_facets = is_polygon or profile == CIRCLE
+        has_facets = is_polygon or profile == prims.CIRCLE
     elif is_open:
         parts.append(np.zeros((1, 3)))
-        if is_half and end - begin == CUT_STEPS:
+        if is_half and end - begin == prims.CUT_STEPS:
             parts.append(outline[:1])
             is_open = False
     # An end point that is less than 0.001 of a side past a corner has no face of its own.
-    side_count = (end * sides + CUT_STEPS * 999 // 1000) // CUT_STEPS - begin * sides // CUT_STEPS
+    side_count = (end * sides + prims.CUT_STEPS * 999 // 1000) // prims.CUT_STEPS - begin * sides // prims.CUT_STEPS
     return Profile(
         points=np.concatenate(parts),
         outline_count=len(outline),
@@ -249,11 +236,11 @@ def profile_of(parameters: PrimParameters) -> Profile:
 
 def _hole_shape(hole: int, sides: int, is_round: bool, is_half: bool) -> tuple[int, bool]:
     """Return the number of sides of a hole without cuts, and whether it is a polygon."""
-    if hole == SQUARE_HOLE:
+    if hole == prims.SQUARE_HOLE:
         return (2 if is_half else 4), True
-    if hole == TRIANGLE_HOLE:
+    if hole == prims.TRIANGLE_HOLE:
         return 3, True
-    if hole == CIRCLE_HOLE or is_round:
+    if hole == prims.CIRCLE_HOLE or is_round:
         return (12 if is_half else 24), False
     return sides, True
 
@@ -264,23 +251,23 @@ def _outline(sides: int, corners: int, start: float, begin: int, end: int, split
     ``sides`` is their number over the whole range of u, ``corners`` that of the full polygon around the centre, and
     ``start`` the angle of the first corner in revolutions.
     """
-    first, last = begin * sides // CUT_STEPS, (end * sides - 1) // CUT_STEPS
-    steps = list(range((first + 1) * CUT_STEPS, last * CUT_STEPS + 1, CUT_STEPS))
-    if begin * sides < (first + 1) * CUT_STEPS - _CORNER_TOLERANCE:
+    first, last = begin * sides // prims.CUT_STEPS, (end * sides - 1) // prims.CUT_STEPS
+    steps = list(range((first + 1) * prims.CUT_STEPS, last * prims.CUT_STEPS + 1, prims.CUT_STEPS))
+    if begin * sides < (first + 1) * prims.CUT_STEPS - _CORNER_TOLERANCE:
         steps.insert(0, begin * sides)
-    if end * sides > last * CUT_STEPS + _CORNER_TOLERANCE:
+    if end * sides > last * prims.CUT_STEPS + _CORNER_TOLERANCE:
         steps.append(end * sides)
     positions = np.array(steps)
-    side, past = np.divmod(positions, CUT_STEPS)
+    side, past = np.divmod(positions, prims.CUT_STEPS)
     # Modulo, so that an outline around the centre closes exactly.
     angle = 2 * pi * (np.stack((side, side + 1)) % corners / corners + start)
     x, y = np.cos(angle), np.sin(angle)
-    past = past / CUT_STEPS
+    past = past / prims.CUT_STEPS
     radius = _RADII.get(corners, 0.5)
     points = np.empty((len(positions), 3))
     points[:, 0] = radius * (x[0] + past * (x[1] - x[0]))
     points[:, 1] = radius * (y[0] + past * (y[1] - y[0]))
-    points[:, 2] = positions / (CUT_STEPS * sides)
+    points[:, 2] = positions / (prims.CUT_STEPS * sides)
     return _divided(points, split + 1) if split else points
 
 

@@ -25,23 +25,11 @@ from ..models.models import Model, first_equal, models_of
 from ..models.unit_cube import exact_matrix_of, settled
 from ..options import LEVEL_LABELS
 from . import document
-from .document import (
-    SUFFIXES,
-    ColladaFile,
-    Geometry,
-    Instance,
-    JointNode,
-    JointTree,
-    Materials,
-    Skin,
-    Triangles,
-    UploadSet,
-)
 from .format import WriteOptions
 from .levels import Levels, box_of_triangles, with_all_faces
 
 
-def geometry_of(name: str, faces: Sequence[FaceArrays], symbols: Sequence[str]) -> tuple[Geometry, IntArray]:
+def geometry_of(name: str, faces: Sequence[FaceArrays], symbols: Sequence[str]) -> tuple[document.Geometry, IntArray]:
     """Convert faces with triangles to a geometry; also return the index of each vertex's position in it, (V,)."""
     used = pool_rows(np.concatenate([face.points for face in faces]))
     positions = np.empty((used.count, 3), np.float32)
@@ -54,12 +42,14 @@ def geometry_of(name: str, faces: Sequence[FaceArrays], symbols: Sequence[str]) 
         columns = [used.index[vertices], vertices, *([vertices] if has_uvs else [])]
         corners.setdefault(symbol, []).append(np.stack(columns, axis=1))
         start += len(face.points)
-    triangles = [Triangles(symbol, np.concatenate(parts)) for symbol, parts in corners.items()]
+    triangles = [document.Triangles(symbol, np.concatenate(parts)) for symbol, parts in corners.items()]
     uvs = np.concatenate([face.uvs for face in faces if face.uvs is not None]) if has_uvs else None
-    return Geometry(name, positions, np.concatenate([face.normals for face in faces]), uvs, triangles), used.index
+    return document.Geometry(
+        name, positions, np.concatenate([face.normals for face in faces]), uvs, triangles
+    ), used.index
 
 
-def skin_of(rig: Rig, faces: Sequence[FaceArrays], position: IntArray, tree: int) -> Skin:
+def skin_of(rig: Rig, faces: Sequence[FaceArrays], position: IntArray, tree: int) -> document.Skin:
     """Return the binding of a geometry; positions without weights follow the first joint, like in the viewer.
 
     Parameters
@@ -79,10 +69,12 @@ def skin_of(rig: Rig, faces: Sequence[FaceArrays], position: IntArray, tree: int
         start += len(face.points)
     indices = np.where(weights > 0, rig.index[indices], 0).astype(np.int32)
     weights[~weights.any(axis=1), 0] = 1.0  # the checks warn about it
-    return Skin([document.joint_word(name) for name in rig.joint_names], rig.inverse_bind, indices, weights, tree)
+    return document.Skin(
+        [document.joint_word(name) for name in rig.joint_names], rig.inverse_bind, indices, weights, tree
+    )
 
 
-def tree_of(name: str, rigs: Iterable[Rig]) -> JointTree:
+def tree_of(name: str, rigs: Iterable[Rig]) -> document.JointTree:
     """Return the joints of bindings to one armature and their ancestors up to the avatar's root, parents first.
 
     Bones are translations relative to their parents: those of the binding if it moves joints, otherwise those of the
@@ -108,26 +100,26 @@ def tree_of(name: str, rigs: Iterable[Rig]) -> JointTree:
                 positions[known] = position
     order = [joint for joint in table if joint in wanted]
     number_of = {joint: number for number, joint in enumerate(order)}
-    nodes: list[JointNode] = []
+    nodes: list[document.JointNode] = []
     for joint in order:
         local = table[joint].local.copy()
         if joint in positions:
             local[:3, 3] = positions[joint]
         parent = number_of.get(table[joint].parent, -1)
-        nodes.append(JointNode(spelled.get(joint, joint.replace(" ", "_")), parent, local))
+        nodes.append(document.JointNode(spelled.get(joint, joint.replace(" ", "_")), parent, local))
     for joint, head in unknown.items():
         local = np.identity(4)
         local[:3, 3] = head
-        nodes.append(JointNode(document.joint_word(joint), number_of[joints.ROOT], local))
-    return JointTree(name, nodes)
+        nodes.append(document.JointNode(document.joint_word(joint), number_of[joints.ROOT], local))
+    return document.JointTree(name, nodes)
 
 
-def _require_equal_positions(trees: Sequence[JointTree]) -> None:
+def _require_equal_positions(trees: Sequence[document.JointTree]) -> None:
     """Raise ExportError if joints of two armatures have other positions.
 
     The viewer keeps one position for each name of a joint: the last of the file, for all its meshes.
     """
-    first: dict[str, tuple[JointTree, Matrix]] = {}
+    first: dict[str, tuple[document.JointTree, Matrix]] = {}
     for tree in trees:
         known = {joint.name: first.setdefault(joint.name, (tree, joint.local)) for joint in tree.joints}
         shifts = {joint.name: (known[joint.name][1] - joint.local)[:3, 3] for joint in tree.joints}
@@ -172,7 +164,7 @@ def files_of(scene: Scene, options: WriteOptions) -> list[Scene]:
     return [scene] if models_of(scene) else []
 
 
-def from_scene(scene: Scene, options: WriteOptions) -> UploadSet:
+def from_scene(scene: Scene, options: WriteOptions) -> document.UploadSet:
     """Map a scene to an upload set.
 
     Every level holds every model, since the viewer requires that: a missing level repeats the next finer one. The
@@ -193,16 +185,16 @@ class _SetBuilder:
     def __init__(self, scene: Scene, options: WriteOptions) -> None:
         self.scene = scene
         self.options = options
-        self.materials = Materials(scene, is_copied=options.use_textures)
+        self.materials = document.Materials(scene, is_copied=options.use_textures)
         self.taken: set[str] = set()
         self.rigs: dict[int, list[Rig]] = {}
         """Bindings by index of the skeleton, in the order of the joint trees in each file."""
 
-    def build(self) -> UploadSet:
+    def build(self) -> document.UploadSet:
         """Return the set, without files that have no instance."""
         scene = self.scene
-        files = [ColladaFile(suffix) for suffix in SUFFIXES]
-        built: list[list[Instance | None]] = []
+        files = [document.ColladaFile(suffix) for suffix in document.SUFFIXES]
+        built: list[list[document.Instance | None]] = []
         models = models_of(scene)
         for number, (model, first) in enumerate(zip(models, first_equal(models), strict=True)):
             built.append(_placed(built[first], model) if first < number else self._instances(model))
@@ -217,9 +209,9 @@ class _SetBuilder:
         all_rigs = [rig for rigs in self.rigs.values() for rig in rigs]
         choice = self.options.joint_positions
         boxes = dict.fromkeys(box for rig in all_rigs for box in (SKIN_WEIGHT, *_position_boxes(rig, choice)))
-        return UploadSet(files, self.materials.materials, self.materials.images, list(boxes))
+        return document.UploadSet(files, self.materials.materials, self.materials.images, list(boxes))
 
-    def _instances(self, model: Model) -> list[Instance | None]:
+    def _instances(self, model: Model) -> list[document.Instance | None]:
         """Return the four levels of a model, all with the same faces, and its physics."""
         report = self.scene.report.about(model.name)
         if not model.mesh.triangle_count:
@@ -243,7 +235,7 @@ class _SetBuilder:
                     report.change("level-without-triangles", template, Text(label.lower()))
                 levels.append(levels[-1])
         rig = None if bones is None or turn is None else self._rig(model, bones, turn, levels, report)
-        built: dict[int, Instance] = {}
+        built: dict[int, document.Instance] = {}
         for faces in levels:
             if id(faces) not in built:
                 built[id(faces)] = self._instance(model, name, faces, rig)
@@ -291,15 +283,15 @@ class _SetBuilder:
             self.rigs.setdefault(model.finest.skeleton, []).append(rig)
         return rig
 
-    def _instance(self, model: Model, name: str, faces: Sequence[FaceArrays], rig: Rig | None) -> Instance:
+    def _instance(self, model: Model, name: str, faces: Sequence[FaceArrays], rig: Rig | None) -> document.Instance:
         symbols = [self.materials.part_symbol(face.material, face.part) for face in faces]
         geometry, position = geometry_of(name, faces, symbols)
-        instance = Instance(geometry, exact_matrix_of(model.finest), name, object_name=model.name)
+        instance = document.Instance(geometry, exact_matrix_of(model.finest), name, object_name=model.name)
         if rig is not None and model.finest.skeleton is not None:
             instance.skin = skin_of(rig, faces, position, list(self.rigs).index(model.finest.skeleton))
         return instance
 
-    def _physics(self, model: Model, name: str, symbols: set[str]) -> Instance | None:
+    def _physics(self, model: Model, name: str, symbols: set[str]) -> document.Instance | None:
         """Return the physics: its mesh, or else all hulls as one mesh, or else None.
 
         The viewer uses the convex hull of a model without physics; any mesh here would become triangle physics. The
@@ -319,7 +311,7 @@ class _SetBuilder:
         if not faces:
             return None
         geometry, _ = geometry_of(name, faces, [face.material for face in faces])
-        return Instance(geometry, exact_matrix_of(model.finest), name, object_name=model.name)
+        return document.Instance(geometry, exact_matrix_of(model.finest), name, object_name=model.name)
 
 
 def _used_slots(mesh: Mesh) -> list[int]:
@@ -342,7 +334,7 @@ def _faces_of(mesh: Mesh, symbols: Sequence[str], report: Report, *, is_rigged: 
     return [face for face in faces_of(mesh, tolerance=0.0, name=report.item, report=report) if not face.is_empty]
 
 
-def _placed(instances: Sequence[Instance | None], model: Model) -> list[Instance | None]:
+def _placed(instances: Sequence[document.Instance | None], model: Model) -> list[document.Instance | None]:
     """Return the instances of an earlier model with the same content, placed as ``model``."""
     matrix, name = exact_matrix_of(settled(model).finest), document.model_name(model.name, set())
     return [found and replace(found, matrix=matrix, name=name, object_name=model.name) for found in instances]

@@ -17,19 +17,8 @@ from ..bones import encode_table, encode_transforms, report_oddities
 from ..frames import write_embedded_frames
 from . import collision, file_layouts
 from . import document as mesh_document
+from . import format as mesh_format
 from .document import MeshFile, SoupSurface, Surface, Target
-from .format import (
-    ANIMATED_VERSIONS,
-    BLOCK_VERSIONS,
-    LIGHTMAP_VERSIONS,
-    READ_VERSIONS,
-    SEPARATE_SKELETON_VERSION,
-    SHORT_TANGENT_VERSION,
-    SINGLE_TARGET_VERSION,
-    SKINNED_EXTENSION,
-    SKINNED_VERSIONS,
-    SOUP_VERSION,
-)
 
 _SOUP_NAME = 128
 _SOUP_VERTEX = 8
@@ -52,19 +41,19 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> MeshFile:
     """
     stream = ByteStream(data)
     version = bytes(data[:4]).decode("latin-1")
-    if version not in READ_VERSIONS:
+    if version not in mesh_format.READ_VERSIONS:
         raise UnsupportedFormatError("Not a UNIGINE mesh of a known version: it starts with {!r}", data[:4], offset=0)
     document = MeshFile(version)
     tally = mesh_document.Tally()
-    if version == SOUP_VERSION:
+    if version == mesh_format.SOUP_VERSION:
         _read_soup(stream, document)
-    elif version in BLOCK_VERSIONS:
+    elif version in mesh_format.BLOCK_VERSIONS:
         file_layouts.read_blocks(stream, document, tally, inflated_limit)
     else:
         file_layouts.read_stream(stream, document, tally)
     stream.item = ""
     stream.expect_end()
-    if version != SOUP_VERSION:
+    if version != mesh_format.SOUP_VERSION:
         _check_bounds(document, stream.report)
     names = [surface.name for surface in document.surfaces] or [soup_name(soup) for soup in document.soup]
     report_oddities(document.bones, document.transforms, stream.report)
@@ -78,7 +67,7 @@ def same_content(one: bytes, other: bytes) -> bool:
     """Return whether two files are equal. From ms14 on, only headers and inflated blocks are compared."""
     if one == other:
         return True
-    if one[:4] != other[:4] or one[:4].decode("latin-1") not in BLOCK_VERSIONS:
+    if one[:4] != other[:4] or one[:4].decode("latin-1") not in mesh_format.BLOCK_VERSIONS:
         return False
     return file_layouts.inflated_parts(one) == file_layouts.inflated_parts(other)
 
@@ -89,7 +78,7 @@ def soup_name(surface: SoupSurface) -> str:
 
 
 def _read_soup(stream: ByteStream, document: MeshFile) -> None:
-    stream.expect(SOUP_VERSION.encode(), "the version")
+    stream.expect(mesh_format.SOUP_VERSION.encode(), "the version")
     start = stream.position
     count = stream.i32("the number of surfaces")
     if not 0 <= count <= stream.remaining // (_SOUP_NAME + 4):
@@ -132,23 +121,23 @@ def write(document: MeshFile) -> bytes:
         The version cannot be written or cannot hold the document, or the document's arrays do not fit together.
     """
     mesh_document.check_version(document)
-    if document.version == SOUP_VERSION:
+    if document.version == mesh_format.SOUP_VERSION:
         return b"".join(_soup_parts(document))
     for surface in document.surfaces:
         mesh_document.check_written_surface(surface, len(document.bones))
-    if document.version in BLOCK_VERSIONS:
+    if document.version in mesh_format.BLOCK_VERSIONS:
         return b"".join(_block_parts(document))
     return b"".join(_stream_parts(document))
 
 
 def write_files(document: MeshFile, stem: str) -> list[OutputFile]:
     """Encode a mesh file, after the files that it needs beside it."""
-    extension = SKINNED_EXTENSION if document.version == SEPARATE_SKELETON_VERSION else ".mesh"
+    extension = mesh_format.SKINNED_EXTENSION if document.version == mesh_format.SEPARATE_SKELETON_VERSION else ".mesh"
     return [*document.companions, OutputFile(stem + extension, write(document))]
 
 
 def _soup_parts(document: MeshFile) -> list[Part]:
-    parts: list[Part] = [SOUP_VERSION.encode(), len(document.soup).to_bytes(4, "little")]
+    parts: list[Part] = [mesh_format.SOUP_VERSION.encode(), len(document.soup).to_bytes(4, "little")]
     for soup in document.soup:
         if len(soup.name) > _SOUP_NAME or len(soup.vertices) % 3 or soup.vertices.shape[1:] != (8,):
             raise ExportError(
@@ -166,7 +155,7 @@ def _stream_parts(document: MeshFile) -> list[Part]:
     version = document.version
     magic = version.encode("ascii")
     parts: list[Part] = [magic, _bounds(document.bounds), *_bone_table(document)]
-    if version in ANIMATED_VERSIONS:
+    if version in mesh_format.ANIMATED_VERSIONS:
         parts.append(unigine_values.encode_integer(len(document.animations)))
         parts += [unigine_values.encode_string(animation.name) for animation in document.animations]
     parts.append(unigine_values.encode_integer(len(document.surfaces)))
@@ -195,17 +184,17 @@ def _block_parts(document: MeshFile) -> list[Part]:
     version = document.version
     magic = version.encode("ascii")
     parts: list[Part] = [magic, unigine_values.encode_integer(document.leaf_size), _bounds(document.bounds)]
-    has_skeleton_file = version == SEPARATE_SKELETON_VERSION
+    has_skeleton_file = version == mesh_format.SEPARATE_SKELETON_VERSION
     if has_skeleton_file:
         parts += _skeleton(document)
-    elif version in SKINNED_VERSIONS:
+    elif version in mesh_format.SKINNED_VERSIONS:
         parts += _bone_table(document)
     parts.append(unigine_values.encode_integer(len(document.surfaces)))
     for surface in document.surfaces:
         parts += _name_and_lightmap(surface, version)
         parts.append(unigine_values.encode_integers([len(surface.c_indices), len(surface.t_indices)]))
         parts.append(_bounds(surface.bounds))
-        if version == SINGLE_TARGET_VERSION:
+        if version == mesh_format.SINGLE_TARGET_VERSION:
             parts.append(unigine_values.encode_integer(mesh_document.pool_sizes(surface)[0]))
         else:
             parts.append(unigine_values.encode_integer(len(surface.targets)))
@@ -215,7 +204,7 @@ def _block_parts(document: MeshFile) -> list[Part]:
                     unigine_values.encode_integer(len(target.positions)),
                 ]
     parts += [document.memory_use.to_bytes(8, "little", signed=True), magic]
-    if version in SKINNED_VERSIONS and not has_skeleton_file:
+    if version in mesh_format.SKINNED_VERSIONS and not has_skeleton_file:
         parts.append(encode_transforms(document.transforms, document.bones))
     place = _size(parts)
     offsets = []
@@ -263,9 +252,9 @@ def _geometry(surface: Surface, version: str) -> list[Part]:
     """Encode the content of a geometry block (section 6.3)."""
     parts: list[Part] = []
     for target in surface.targets or [Target("", np.empty((0, 3), np.float32), np.empty((0, 4), np.int16))]:
-        if surface.targets or version == SINGLE_TARGET_VERSION:
+        if surface.targets or version == mesh_format.SINGLE_TARGET_VERSION:
             parts += [_raw(target.positions, "<f4"), *_tangents(target, version)]
-    if version in SKINNED_VERSIONS:
+    if version in mesh_format.SKINNED_VERSIONS:
         parts += _weights(surface)
     parts += _attributes(surface)
     vertices, triangle_vertices = mesh_document.pool_sizes(surface)
@@ -294,7 +283,7 @@ def _bone_table(document: MeshFile) -> list[Part]:
 
 def _name_and_lightmap(surface: Surface, version: str) -> list[Part]:
     name = unigine_values.encode_string(surface.name)
-    if version not in LIGHTMAP_VERSIONS:
+    if version not in mesh_format.LIGHTMAP_VERSIONS:
         return [name]
     lightmap = (surface.lightmap_channel, surface.lightmap_resolution)
     if not all(0 <= value <= 255 for value in lightmap):
@@ -304,7 +293,7 @@ def _name_and_lightmap(surface: Surface, version: str) -> list[Part]:
 
 
 def _tangents(target: Target, version: str) -> list[Part]:
-    stored = mesh_document.encode_tangents(target.tangents, short=version == SHORT_TANGENT_VERSION)
+    stored = mesh_document.encode_tangents(target.tangents, short=version == mesh_format.SHORT_TANGENT_VERSION)
     return [unigine_values.encode_integer(len(target.tangents)), _raw(stored, stored.dtype)]
 
 

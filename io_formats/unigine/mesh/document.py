@@ -24,14 +24,7 @@ from ...geometry.transforms import bounds
 from .. import values as unigine_values
 from ..bones import Bone
 from ..frames import DeltaFrames
-from .format import (
-    ANIMATED_VERSIONS,
-    LIGHTMAP_VERSIONS,
-    SINGLE_TARGET_VERSION,
-    SKINNED_VERSIONS,
-    SOUP_VERSION,
-    WRITTEN_VERSIONS,
-)
+from . import format as mesh_format
 
 DEFAULT_LIGHTMAP = (1, 3)
 """UV channel and resolution code (0 to 7, meaning 32 to 4096 pixels) of the lightmap of a new surface."""
@@ -243,7 +236,7 @@ _SHORT_TANGENT = np.dtype([("xyz", "<i2", 3), ("w", "i1")])
 
 def read_lightmap(stream: ByteStream, version: str) -> tuple[int, int]:
     """Read UV channel and resolution code of the lightmap if the version has them (section 3.4)."""
-    if version not in LIGHTMAP_VERSIONS:
+    if version not in mesh_format.LIGHTMAP_VERSIONS:
         return DEFAULT_LIGHTMAP
     return stream.u8("the lightmap channel"), stream.u8("the lightmap resolution")
 
@@ -412,17 +405,21 @@ def check_read_surface(stream: ByteStream, surface: Surface, tally: Tally, *, sh
 def check_version(document: MeshFile) -> None:
     """Raise ExportError if the version cannot be written or cannot hold the document."""
     version = document.version
-    if version not in WRITTEN_VERSIONS:
-        raise ExportError("Version {} cannot be written; choose one of {}", version, ", ".join(WRITTEN_VERSIONS))
-    if document.bones and version not in SKINNED_VERSIONS:
+    if version not in mesh_format.WRITTEN_VERSIONS:
+        raise ExportError(
+            "Version {} cannot be written; choose one of {}", version, ", ".join(mesh_format.WRITTEN_VERSIONS)
+        )
+    if document.bones and version not in mesh_format.SKINNED_VERSIONS:
         raise ExportError("{} holds no bones; choose ms13 or ms14, or export without the armature", version)
-    if document.animations and version not in ANIMATED_VERSIONS:
-        raise ExportError("{} holds no animations; choose {} or write an .anim", version, ", ".join(ANIMATED_VERSIONS))
-    if document.surfaces and version == SOUP_VERSION:
+    if document.animations and version not in mesh_format.ANIMATED_VERSIONS:
+        raise ExportError(
+            "{} holds no animations; choose {} or write an .anim", version, ", ".join(mesh_format.ANIMATED_VERSIONS)
+        )
+    if document.surfaces and version == mesh_format.SOUP_VERSION:
         raise ExportError("{} holds triangle soup and no indices; the surfaces are not converted", version)
-    if document.soup and version != SOUP_VERSION:
+    if document.soup and version != mesh_format.SOUP_VERSION:
         raise ExportError("Triangle soup cannot be written as {}", version)
-    if version == SINGLE_TARGET_VERSION:
+    if version == mesh_format.SINGLE_TARGET_VERSION:
         for surface in document.surfaces:
             if len(surface.targets) > 1:
                 template = "Surface '{}': {} holds no morph targets; choose ms13 or ms14"

@@ -24,16 +24,8 @@ from ..bones import IDENTITY, Bone, from_skeleton, with_parents_first
 from ..skeleton.stored_data import stored_data
 from ..space import rotate_180
 from . import document as doc
+from . import format as mesh_format
 from .codec import geometry_size
-from .format import (
-    ANIMATED_VERSIONS,
-    LIGHTMAP_VERSIONS,
-    SEPARATE_SKELETON_VERSION,
-    SHORT_TANGENT_VERSION,
-    SKINNED_VERSIONS,
-    SOUP_VERSION,
-    WriteOptions,
-)
 from .scene_builder import UV_NAMES
 
 ROOT = "root"
@@ -133,7 +125,7 @@ def refuse_unstorable(scene: Scene, node: Node, mesh: Mesh, version: str, *, emb
         Bones, weights or shape keys in a version for static meshes; embedded animations in a version without them; NaN
         or infinite coordinates; more surfaces than the engine allows; names that are too long.
     """
-    if version not in SKINNED_VERSIONS:
+    if version not in mesh_format.SKINNED_VERSIONS:
         held = [
             what
             for what, is_there in (
@@ -150,7 +142,7 @@ def refuse_unstorable(scene: Scene, node: Node, mesh: Mesh, version: str, *, emb
                 version,
                 "it" if held == ["an armature"] else "them",
             )
-    if embeds and scene.clips and version not in ANIMATED_VERSIONS:
+    if embeds and scene.clips and version not in mesh_format.ANIMATED_VERSIONS:
         raise ExportError(
             "{} holds no animations; choose ms12 or write the animations as .anim files (turn Animations Inside off)",
             version,
@@ -306,7 +298,7 @@ class Shape:
 class MeshBuilder:
     """Map a scene with one node to a mesh file."""
 
-    def __init__(self, scene: sc.Scene, options: WriteOptions) -> None:
+    def __init__(self, scene: sc.Scene, options: mesh_format.WriteOptions) -> None:
         self.version = options.mesh_version.lower()
         self.scene = rotate_180(scene, back=True) if options.use_turn else scene
         if self.version == SEPARATE_SKELETON_VERSION:
@@ -321,7 +313,7 @@ class MeshBuilder:
 
     def build(self) -> doc.MeshFile:
         """Return the document."""
-        if self.version == SOUP_VERSION:
+        if self.version == mesh_format.SOUP_VERSION:
             self.soup()
         else:
             self.surfaces()
@@ -368,7 +360,7 @@ class MeshBuilder:
         vertices, document = self.vertices, self.document
         if self.node.skeleton is not None:
             document.bones, document.transforms = from_skeleton(self.scene.skeletons[self.node.skeleton])
-        if self.version == SEPARATE_SKELETON_VERSION:
+        if self.version == mesh_format.SEPARATE_SKELETON_VERSION:
             self.rest()
         uv_layers = _uv_places(self.mesh.uvs)
         uvs = [vertices.uv(self.mesh.uvs[place]) if place is not None else None for place in uv_layers]
@@ -400,7 +392,7 @@ class MeshBuilder:
             document.surfaces.append(stored)
         self.report_losses(uv_layers)
         document.bounds = space.union_of_bounds([surface.bounds for surface in document.surfaces])
-        if self.version == SEPARATE_SKELETON_VERSION:
+        if self.version == mesh_format.SEPARATE_SKELETON_VERSION:
             document.memory_use = sum(geometry_size(surface, self.version) for surface in document.surfaces)
         else:
             document.memory_use = _memory_use(document.surfaces)
@@ -443,7 +435,7 @@ class MeshBuilder:
             self.report.loss("loose-vertices", "{} to no triangle; left out", number)
         settings = [(surface.lightmap_channel, surface.lightmap_resolution) for surface in stored]
         lost = sum(setting != doc.DEFAULT_LIGHTMAP for setting in settings)
-        if lost and self.version not in LIGHTMAP_VERSIONS:
+        if lost and self.version not in mesh_format.LIGHTMAP_VERSIONS:
             template = "{} holds no lightmap settings; left out those of {}"
             self.report.loss("lightmap-left-out", template, self.version, counted(lost, "surface", "surfaces"))
 
@@ -458,7 +450,7 @@ class MeshBuilder:
         """Return the base shape and the shape keys, with tangent frames of all triangle vertices."""
         mesh, vertices = self.mesh, self.vertices
         uv = mesh.uvs[uv_place] if uv_place is not None else None
-        has_sign_byte = self.version == SHORT_TANGENT_VERSION
+        has_sign_byte = self.version == mesh_format.SHORT_TANGENT_VERSION
         tangents = vertices.tangents(vertices.normals, mesh.tangent, uv, mesh.points)
         shapes = [Shape("", mesh.points, space.encode_frames(vertices.normals, tangents, has_sign_byte=has_sign_byte))]
         for key in mesh.shape_keys:

@@ -16,14 +16,8 @@ from ..bones import read_table, read_transforms
 from ..frames import read_embedded_frames
 from . import collision
 from . import document as mesh_document
+from . import format as mesh_format
 from .document import EmbeddedAnimation, MeshFile, Surface, Tally, Target
-from .format import (
-    ANIMATED_VERSIONS,
-    SEPARATE_SKELETON_VERSION,
-    SHORT_TANGENT_VERSION,
-    SINGLE_TARGET_VERSION,
-    SKINNED_VERSIONS,
-)
 
 MOST_SURFACES = 32768
 MOST_TARGETS = 32768
@@ -40,7 +34,7 @@ def read_stream(stream: ByteStream, document: MeshFile, tally: Tally) -> None:
     document.bounds = stream.array(np.float32, 10, "the bounds")
     document.bones = read_table(stream, values.read_integer(stream, "the number of bones"))
     names = []
-    if version in ANIMATED_VERSIONS:
+    if version in mesh_format.ANIMATED_VERSIONS:
         count = values.read_count(stream, "animations", size=1, most=MOST_TARGETS)
         names = [values.read_string(stream, Text("the name of animation {}", number)) for number in range(count)]
     count = values.read_count(stream, "surfaces", size=_LEAST_STREAM_SURFACE, most=MOST_SURFACES)
@@ -54,7 +48,9 @@ def read_stream(stream: ByteStream, document: MeshFile, tally: Tally) -> None:
     for surface in document.surfaces:
         stream.item = Text("surface '{}'", Named("layer", surface.name))
         _read_body(stream, surface, version, len(document.bones))
-        mesh_document.check_read_surface(stream, surface, tally, short_tangents=version == SHORT_TANGENT_VERSION)
+        mesh_document.check_read_surface(
+            stream, surface, tally, short_tangents=version == mesh_format.SHORT_TANGENT_VERSION
+        )
     stream.item = ""
     stream.expect(magic, "the version at the end")
 
@@ -74,7 +70,7 @@ def _read_header(stream: ByteStream, version: str, number: int) -> Surface:
 
 
 def _read_body(stream: ByteStream, surface: Surface, version: str, bones: int) -> None:
-    short = version == SHORT_TANGENT_VERSION
+    short = version == mesh_format.SHORT_TANGENT_VERSION
     for target in surface.targets:
         target.positions = mesh_document.read_positions(stream, values.read_count(stream, "vertices", size=12))
         target.tangents = mesh_document.read_tangents(
@@ -172,7 +168,7 @@ def read_blocks(stream: ByteStream, document: MeshFile, tally: Tally, inflated_l
         _read_geometry(content, outline, document, tally)
     stream.item = ""
     stream.expect(magic, "the version after the geometry")
-    if document.version != SEPARATE_SKELETON_VERSION:
+    if document.version != mesh_format.SEPARATE_SKELETON_VERSION:
         for outline in outlines:
             stream.item = Text("surface '{}'", Named("layer", outline.surface.name))
             outline.surface.collision = bytes(blocks.collision(outline))
@@ -191,16 +187,16 @@ def _read_head(stream: ByteStream, document: MeshFile) -> list[_Outline]:
     stream.expect(magic, "the version")
     document.leaf_size = values.read_count(stream, "triangles a leaf")
     document.bounds = stream.array(np.float32, 10, "the bounds")
-    if version == SEPARATE_SKELETON_VERSION:
+    if version == mesh_format.SEPARATE_SKELETON_VERSION:
         _read_skeleton(stream, document)
-    elif version in SKINNED_VERSIONS:
+    elif version in mesh_format.SKINNED_VERSIONS:
         document.bones = read_table(stream, values.read_integer(stream, "the number of bones"))
     count = values.read_count(stream, "surfaces", size=_LEAST_BLOCK_SURFACE, most=MOST_SURFACES)
     outlines = [_read_outline(stream, version, number) for number in range(count)]
     stream.item = ""
     document.memory_use = stream.i64("the memory use")
     stream.expect(magic, "the version after the headers")
-    if version in SKINNED_VERSIONS and version != SEPARATE_SKELETON_VERSION:
+    if version in mesh_format.SKINNED_VERSIONS and version != mesh_format.SEPARATE_SKELETON_VERSION:
         document.transforms = read_transforms(stream, document.bones)
     return outlines
 
@@ -234,7 +230,7 @@ def _read_outline(stream: ByteStream, version: str, number: int) -> _Outline:
     bounds = stream.array(np.float32, 10, "the bounds")
     surface = Surface(name, bounds, lightmap_channel=channel, lightmap_resolution=resolution)
     names = [""]
-    if version == SINGLE_TARGET_VERSION:
+    if version == mesh_format.SINGLE_TARGET_VERSION:
         vertices = [values.read_count(stream, "vertices")]
     else:
         names, vertices = [], []
@@ -255,7 +251,7 @@ def _read_geometry(content: bytearray | memoryview, outline: _Outline, document:
             stream, values.read_count(stream, "tangents", size=8), short=False
         )
     vertices, triangle_vertices = mesh_document.pool_sizes(surface)
-    if document.version in SKINNED_VERSIONS:
+    if document.version in mesh_format.SKINNED_VERSIONS:
         surface.weights = mesh_document.read_weights(stream, vertices, len(document.bones))
     mesh_document.read_attributes(stream, surface, triangle_vertices)
     after = outline.t_count * np.dtype(mesh_document.index_type(triangle_vertices)).itemsize
@@ -292,6 +288,6 @@ def inflated_parts(data: bytes) -> list[bytes]:
     parts = [bytes(stream.data[: stream.position])]
     parts += [bytes(blocks.geometry(outline)) for outline in outlines]
     parts.append(bytes(stream.take(4, "the version after the geometry")))
-    if document.version != SEPARATE_SKELETON_VERSION:
+    if document.version != mesh_format.SEPARATE_SKELETON_VERSION:
         parts += [bytes(blocks.collision(outline)) for outline in outlines]
     return parts

@@ -28,15 +28,7 @@ from ...layouts import requires
 from ...option_properties import chosen_options, to_export_options
 from ...reports import Messages, conclude
 from ...translations import iface_
-from .exporters import (
-    HAS_MODEL,
-    chosen_models,
-    imported_from,
-    last_upload_values,
-    object_counts,
-    objects_by_part,
-    subject_of,
-)
+from . import exporters
 
 WORN, REZZED, ANIMESH = USAGES = ("WORN", "REZZED", "ANIMESH")
 """Uses of objects in world."""
@@ -93,12 +85,12 @@ class OBJECT_OT_second_life_weigh(bpy.types.Operator):
         "Compute land impact or complexity, triangles and bytes of the selected models, with the options of the last "
         "export. The viewer encodes meshes again, so its figures differ slightly"
     )
-    poll = requires(HAS_MODEL)
+    poll = requires(exporters.HAS_MODEL)
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         """Encode the assets without writing them, and store their weights for the sidebar."""
-        models = chosen_models(context)
-        subject = subject_of(models)
+        models = exporters.chosen_models(context)
+        subject = exporters.subject_of(models)
         messages = Messages()
         found: list[land_impact.Figures] = []
         with messages.outcome("", subject):
@@ -106,7 +98,7 @@ class OBJECT_OT_second_life_weigh(bpy.types.Operator):
         keep_figures(context, subject, stamp_of(context, models), found)
         kept = context.window_manager.meshferry_weights
         costs_of = cost_texts(kept, usages_of(models))
-        parts = (*object_counts(len(found), kept.mesh_count), *costs_of)
+        parts = (*exporters.object_counts(len(found), kept.mesh_count), *costs_of)
         return conclude(self, messages, parts, "Computed")
 
 
@@ -120,14 +112,14 @@ def figures_of(context: bpy.types.Context, models: Sequence[ModelObjects]) -> li
     """
     from ....blender_data.exporting.models.generated_parts import shape_of
 
-    values = {**last_upload_values(context), HIDDEN.name: True}
+    values = {**exporters.last_upload_values(context), HIDDEN.name: True}
     options = to_export_options(values)
     of_files = exact_figures_of(context, [model if shape_of(model, options) == "AUTO" else None for model in models])
     if all(found is not None for found in of_files):
         return [found for found in of_files if found is not None]
     source = object_selection.Source("OBJECTS", objects=tuple(model.finest for model in models))
     # A bundle is one scene, in which objects with the same mesh are found.
-    files = read_files(context, source, subject_of(models), SECOND_LIFE_BUNDLE, values)
+    files = read_files(context, source, exporters.subject_of(models), SECOND_LIFE_BUNDLE, values)
     asset_options = chosen_options(ModelWriteOptions, values)
     exact = {model.finest.name: found for model, found in zip(models, of_files, strict=True) if found is not None}
     return [
@@ -146,7 +138,7 @@ def exact_figures_of(
     for model in models:
         exact = None if model is None else exact_figures(context, model.finest)
         if model is not None and exact is not None:
-            path = imported_from(model.finest)
+            path = exporters.imported_from(model.finest)
             exact = replace(exact, same_mesh_as=first_of.get(path, ""))
             first_of.setdefault(path, exact.name)
         found.append(exact)
@@ -155,7 +147,7 @@ def exact_figures_of(
 
 def exact_figures(context: bpy.types.Context, finest: Any) -> land_impact.Figures | None:
     """Return the weights of the file that a model was imported from, or None if it was not imported or was changed."""
-    path = imported_from(finest)
+    path = exporters.imported_from(finest)
     if path is None:
         return None
     try:
@@ -194,7 +186,7 @@ def stamp_of(context: bpy.types.Context, models: Iterable[ModelObjects]) -> str:
     """Return a text of quickly read properties that usually change whenever the weights change."""
     traits: list[str] = []
     for model in islice(models, MOST_WATCHED):
-        for key, items in objects_by_part(model).items():
+        for key, items in exporters.objects_by_part(model).items():
             for obj in items:
                 data = obj.data
                 counts = (len(data.vertices), len(data.polygons)) if obj.type == "MESH" else ()
@@ -202,7 +194,7 @@ def stamp_of(context: bpy.types.Context, models: Iterable[ModelObjects]) -> str:
                 modifiers = [(modifier.type, modifier.show_viewport) for modifier in obj.modifiers]
                 slots = [slot.material.name if slot.material else "" for slot in obj.material_slots]
                 traits.append(repr((key, obj.name, counts, scale, modifiers, slots, obj.meshferry.physics_shape)))
-    traits.append(repr(sorted(last_upload_values(context).items())))
+    traits.append(repr(sorted(exporters.last_upload_values(context).items())))
     return "\n".join(traits)
 
 
@@ -286,12 +278,12 @@ def draw_weight(layout: Any, context: bpy.types.Context, models: Sequence[ModelO
     layout.prop(models[0].finest.meshferry, "usage", text_ctxt=CONTEXT)
     layout.operator("object.second_life_weigh", text="Compute", text_ctxt=CONTEXT, icon="FILE_REFRESH")
     kept = context.window_manager.meshferry_weights
-    if not kept.models or kept.subject != subject_of(models):
+    if not kept.models or kept.subject != exporters.subject_of(models):
         return
     if kept.stamp != stamp_of(context, models):
         layout.label(text="Changed since; compute again", text_ctxt=CONTEXT, icon="TIME")
     if kept.mesh_count < len(kept.models):
-        counts = ", ".join(iface_(count) for count in object_counts(len(kept.models), kept.mesh_count))
+        counts = ", ".join(iface_(count) for count in exporters.object_counts(len(kept.models), kept.mesh_count))
         layout.label(text=counts, icon="LINKED", translate=False)
     usages = usages_of(models)
     for usage, entries in entries_by_usage(kept, usages).items():

@@ -19,25 +19,13 @@ from ...registration import MenuEntry
 from ...reports import ReportPanel
 from ...sidebar import draw_wrapped
 from ...translations import iface_
+from . import exporters
 from .animation import draw_animation
 from .attachments import draw_attachments
 from .avatar import chosen_avatar, draw_weighted_bones
 from .binding_tools import draw_binding
 from .bodies import draw_bodies
 from .body_shape import draw_shape
-from .exporters import (
-    LEVELS,
-    PHYSICS,
-    PICKERS,
-    UPLOAD_OPERATOR,
-    UPLOAD_OPTIONS,
-    chosen_models,
-    is_wanted,
-    known_folder,
-    last_upload_values,
-    objects_by_part,
-    subject_of,
-)
 from .land_impact import draw_right, draw_weight
 from .limb_goals import draw_goals
 from .retarget import chosen_rig, draw_retarget
@@ -52,16 +40,16 @@ ANIMATION = "Animation"
 """Title of the section that needs any armature."""
 
 SHAPE_LABELS = {choice.key: choice.label for choice in PHYSICS_SHAPE.choices}
-RATIOS = {LEVELS[1]: "medium_ratio", LEVELS[2]: "low_ratio", LEVELS[3]: "lowest_ratio"}
+RATIOS = {exporters.LEVELS[1]: "medium_ratio", exporters.LEVELS[2]: "low_ratio", exporters.LEVELS[3]: "lowest_ratio"}
 
 
-@sidebar_panel("SECOND_LIFE_PT_sidebar", "Second Life", is_wanted, parent="", category="Second Life")
+@sidebar_panel("SECOND_LIFE_PT_sidebar", "Second Life", exporters.is_wanted, parent="", category="Second Life")
 def main_panel(layout: Any, context: bpy.types.Context) -> None:
     """Draw the sections for the chosen models: levels of detail, weights, upload, checks.
 
     It is one panel with sections, so that the models are looked up only once for each redraw.
     """
-    models = chosen_models(context)
+    models = exporters.chosen_models(context)
     if not models:
         layout.label(text="No mesh is bound; select one", text_ctxt=CONTEXT, icon="INFO")
     has_avatar = chosen_avatar(context) is not None
@@ -89,7 +77,7 @@ class SECOND_LIFE_PT_report(ReportPanel, bpy.types.Panel):
     @classmethod
     def poll(cls, context: bpy.types.Context) -> bool:
         """Require a report and the main panel."""
-        return is_wanted(context) and super().poll(context)
+        return exporters.is_wanted(context) and super().poll(context)
 
 
 def draw_rigging(layout: Any, context: bpy.types.Context, _models: Sequence[ModelObjects]) -> None:
@@ -107,13 +95,13 @@ def draw_rigging(layout: Any, context: bpy.types.Context, _models: Sequence[Mode
 
 def draw_model(layout: Any, context: bpy.types.Context, models: Sequence[ModelObjects]) -> None:
     """Draw the objects that are the levels and the physics of the first model."""
-    finest, parts = models[0].finest, objects_by_part(models[0])
+    finest, parts = models[0].finest, exporters.objects_by_part(models[0])
     options = last_options(context)
     column = layout.column(align=True)
-    for key, label in zip(LEVELS, LEVEL_LABELS, strict=True):
+    for key, label in zip(exporters.LEVELS, LEVEL_LABELS, strict=True):
         draw_level(column, finest, key, label, parts.get(key, []), options)
     column = layout.column(align=True)
-    draw_physics(column, context, models[0], parts.get(PHYSICS, []))
+    draw_physics(column, context, models[0], parts.get(exporters.PHYSICS, []))
     split_row(column, "Physics Shape", factor=0.4).prop(finest.meshferry, "physics_shape", text="")
     column.prop(finest.meshferry, "is_linkset_root")
     header, body = layout.panel("SECOND_LIFE_faces", default_closed=True)
@@ -142,24 +130,24 @@ def draw_faces(layout: Any, context: bpy.types.Context, finest: Any, options: An
 def draw_checks(layout: Any, context: bpy.types.Context, models: Sequence[ModelObjects]) -> None:
     """Draw the Check button and the findings of the last check."""
     button(layout, "export_scene.second_life_check", text="Check", icon="CHECKMARK")
-    draw_findings(layout, context, SECOND_LIFE_UPLOAD, subject_of(models))
+    draw_findings(layout, context, SECOND_LIFE_UPLOAD, exporters.subject_of(models))
 
 
 def draw_upload(layout: Any, context: bpy.types.Context, _models: Sequence[ModelObjects]) -> None:
     """Draw the buttons that export at once or after asking for the folder, and the options of both."""
-    folder = known_folder(context)
+    folder = exporters.known_folder(context)
     row = layout.row(align=True)
     row.scale_y = 1.5
     text = "Export Upload Set" if folder is not None else "Export Upload Set…"
-    button(row, UPLOAD_OPERATOR, text=text, icon="EXPORT", scope="SELECTION", use_last_folder=True)
+    button(row, exporters.UPLOAD_OPERATOR, text=text, icon="EXPORT", scope="SELECTION", use_last_folder=True)
     if folder is not None:
-        button(row, UPLOAD_OPERATOR, text="", icon="FILE_FOLDER", scope="SELECTION")
+        button(row, exporters.UPLOAD_OPERATOR, text="", icon="FILE_FOLDER", scope="SELECTION")
         draw_wrapped(layout.column(align=True), context, iface_("Into {}").format(folder))
     header, body = layout.panel("SECOND_LIFE_upload_options", default_closed=True)
     header.label(text="Options", text_ctxt=CONTEXT)
     options = last_options(context)
     if body is not None and options is not None:
-        draw_options(body, options, UPLOAD_OPTIONS, "SECOND_LIFE_sidebar")
+        draw_options(body, options, exporters.UPLOAD_OPTIONS, "SECOND_LIFE_sidebar")
 
 
 # Checks are last, since the list of findings may be long.
@@ -177,7 +165,7 @@ SECTIONS: dict[str, Callable[[Any, Any, Sequence[ModelObjects]], None]] = {
 
 def last_options(context: bpy.types.Context) -> Any | None:
     """Return the operator properties of the last export. The next export uses changes made to them."""
-    return context.window_manager.operator_properties_last(UPLOAD_OPERATOR)
+    return context.window_manager.operator_properties_last(exporters.UPLOAD_OPERATOR)
 
 
 def split_row(layout: Any, label: str, factor: float = 0.22) -> Any:
@@ -189,7 +177,7 @@ def split_row(layout: Any, label: str, factor: float = 0.22) -> Any:
 
 def draw_level(layout: Any, finest: Any, key: str, label: str, items: list[Any], options: Any) -> None:
     """Draw the object of a level, or how the export generates the level."""
-    if key == LEVELS[0]:
+    if key == exporters.LEVELS[0]:
         row = split_row(layout, label)
         row.label(text=finest.name, translate=False)
         draw_eye(row, key, items)
@@ -200,14 +188,14 @@ def draw_level(layout: Any, finest: Any, key: str, label: str, items: list[Any],
     row = split_row(layout, label)
     picked = row.row(align=True)
     # If the property has an object that was not accepted as the level, the user deleted the object.
-    picked.alert = getattr(finest.meshferry, PICKERS[key]) is not None
+    picked.alert = getattr(finest.meshferry, exporters.PICKERS[key]) is not None
     makes = options is None or options.missing_levels == "MAKE"
     if makes and options is not None:
         split = picked.split(factor=0.66, align=True)
-        split.prop(finest.meshferry, PICKERS[key], text="", placeholder=iface_("Generated"))
+        split.prop(finest.meshferry, exporters.PICKERS[key], text="", placeholder=iface_("Generated"))
         split.prop(options, RATIOS[key], text="")
     else:
-        picked.prop(finest.meshferry, PICKERS[key], text="", placeholder=iface_("Same as finer"))
+        picked.prop(finest.meshferry, exporters.PICKERS[key], text="", placeholder=iface_("Same as finer"))
     row.operator("object.second_life_level_make", text="", icon="MOD_DECIM").part = key
 
 
@@ -215,10 +203,10 @@ def draw_physics(layout: Any, context: bpy.types.Context, model: ModelObjects, i
     """Draw the field for the physics object, or the physics shape that the export uses without it."""
     from ....blender_data.exporting.models.generated_parts import shape_of
 
-    kind = shape_of(model, to_export_options(last_upload_values(context)))
+    kind = shape_of(model, to_export_options(exporters.last_upload_values(context)))
     if kind == "AUTO" and not items:
         kind = "HULL"
-    row = draw_picker(layout, model.finest, PHYSICS, "Physics", items, SHAPE_LABELS[kind])
+    row = draw_picker(layout, model.finest, exporters.PHYSICS, "Physics", items, SHAPE_LABELS[kind])
     row.active = kind in {"AUTO", "MESH", "PARTS"}  # other shapes ignore the object
 
 
@@ -231,7 +219,7 @@ def draw_picker(layout: Any, finest: Any, key: str, label: str, items: list[Any]
     found = items[0].name if items else iface_(otherwise)
     if len(items) > 1:
         found = iface_("{} objects").format(len(items))
-    row.prop(finest.meshferry, PICKERS[key], text="", placeholder=found)
+    row.prop(finest.meshferry, exporters.PICKERS[key], text="", placeholder=found)
     if items:
         draw_eye(row, key, items)
     return row
@@ -279,7 +267,7 @@ class SECOND_LIFE_MT_object(bpy.types.Menu):
             "export_scene.second_life_anim_check",
         ):
             layout.operator(name, text_ctxt=CONTEXT)
-        button(layout, UPLOAD_OPERATOR, text="Export Upload Set…", scope="SELECTION")
+        button(layout, exporters.UPLOAD_OPERATOR, text="Export Upload Set…", scope="SELECTION")
 
 
 @drawn_for("second_life")
