@@ -1,7 +1,5 @@
 """Data blocks that affect how objects look, which of them are animated, and the slots of the actions that they play."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Armature modifiers: which armature deforms a mesh object, and which meshes an armature deforms."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import bpy

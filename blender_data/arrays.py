@@ -1,7 +1,5 @@
 """Values of many items of Blender data as arrays, and meshes from arrays."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """All code that depends on the Blender version in the use of ``bpy``, and no other code."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import bpy

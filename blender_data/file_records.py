@@ -5,8 +5,6 @@ one from another user must not bring permissions to replace files. It also holds
 wrote them, since an export on save changes no data block.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

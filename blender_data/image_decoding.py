@@ -1,7 +1,5 @@
 """Decode image files with Blender, and mean colours of images that need not be decoded."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Marks of imported data blocks, by which a reload finds them even after the user renamed or moved them."""
 
-from __future__ import annotations
-
 import json
 import uuid
 from collections.abc import Collection, Iterable, Iterator

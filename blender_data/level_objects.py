@@ -1,7 +1,5 @@
 """Objects for coarser levels of detail, at the location of the finest object, and their visibility."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Any
 

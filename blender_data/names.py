@@ -1,7 +1,5 @@
 """Names in files <-> names of data blocks, which Blender truncates and makes unique."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any

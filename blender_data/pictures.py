@@ -4,8 +4,6 @@ Workbench draws it: colours of materials and vertices under a fixed studio light
 shapes are recognisable at thumbnail size. The front of a model is towards -Y, seen from slightly right and above.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path

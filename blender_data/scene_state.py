@@ -1,7 +1,5 @@
 """Restore the user's scene exactly after an export has played its animations."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence

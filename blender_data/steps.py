@@ -5,8 +5,6 @@ result. Closing it (``GeneratorExit`` at a ``yield``) cancels the work: ``finall
 original state. :func:`finish` runs it without stopping.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gc
 from collections.abc import Callable, Generator, Iterator

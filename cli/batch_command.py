@@ -1,7 +1,5 @@
 """``meshferry batch``: resumable conversion of whole libraries on all cores."""
 
-from __future__ import annotations
-
 import argparse
 import time
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """``blender --command meshferry …``: the command line inside an installed Blender."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import bpy

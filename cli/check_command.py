@@ -1,7 +1,5 @@
 """``meshferry check``: check files against the rules of the program that will load them."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -3,8 +3,6 @@
 Imports only the standard library, since it reports when other modules cannot be imported.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
 import math

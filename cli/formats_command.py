@@ -1,7 +1,5 @@
 """``meshferry formats``: list all formats and their capabilities."""
 
-from __future__ import annotations
-
 import argparse
 
 from ..io_formats.core.capabilities import ANY_NUMBER, Capabilities

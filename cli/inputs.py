@@ -1,7 +1,5 @@
 """Paths on the command line -> files: search folders, and expand patterns that the shell did not expand."""
 
-from __future__ import annotations
-
 import functools
 import glob
 import os

@@ -1,7 +1,5 @@
 """``meshferry inspect``: print facts about files, and whether decoding and encoding them gives identical files."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

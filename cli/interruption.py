@@ -8,8 +8,6 @@ A process has one set of signal handlers, so the flag is module state. Imports t
 loaded before everything else.
 """
 
-from __future__ import annotations
-
 import contextlib
 import signal
 import time

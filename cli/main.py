@@ -4,8 +4,6 @@ It is the same as a plain command, as ``blender --command meshferry`` and as
 ``blender -b --python cli/convert.py -- …``.
 """
 
-from __future__ import annotations
-
 import argparse
 import difflib
 import functools

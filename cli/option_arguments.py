@@ -1,7 +1,5 @@
 """Option tables -> command-line arguments -> values; only the tables define options."""
 
-from __future__ import annotations
-
 import argparse
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Output of the command line: sentences for users, and JSON objects, one per line, for programs."""
 
-from __future__ import annotations
-
 import errno
 import json
 import math

@@ -3,8 +3,6 @@
 Names alone decide which files belong together: ``lamp.dae``, ``lamp_LOD1.dae``, ``lamp_PHYS.dae``. Case is ignored.
 """
 
-from __future__ import annotations
-
 import functools
 import os
 import re

@@ -4,8 +4,6 @@ A module or package ``families.<family>`` with ``HOOKS`` holds what a family has
 modules of a package are registered; see :mod:`.registration`.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import pkgutil
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Additions of a family of formats to the operators and panels that :mod:`.format_operators` builds for it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

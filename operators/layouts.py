@@ -1,7 +1,5 @@
 """Parts of operators and layouts that several features share: conditions of buttons, panels, lists, menus."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ The tables (:class:`~..io_formats.core.options.Option`) define each option once.
 :func:`with_options`, draw options with :func:`draw_options` and read them with :func:`option_values`.
 """
 
-from __future__ import annotations
-
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -4,8 +4,6 @@ A module's classes of Blender are registered in the order of their definition. `
 properties that it adds to the window manager, ``ENTRIES`` its menu entries.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import ModuleType

@@ -9,8 +9,6 @@ Texts about the content of files (warnings, findings, causes of failures) are te
 :mod:`..io_formats.core.messages`. Each template is a key.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

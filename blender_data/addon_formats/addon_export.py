@@ -3,8 +3,6 @@
 The functions change the open .blend file, so they are only used if it is not saved afterwards.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Cleanup of the objects created by Blender's own importers, which are put into one collection."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """Files of images for Blender's own exporters, and the images of materials that a written file does not hold."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

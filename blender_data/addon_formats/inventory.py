@@ -1,7 +1,5 @@
 """The data of objects as a scene without geometry, to report what Blender's own exporters lose."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Data of an opened .blend file that Blender did not load or does not evaluate, as far as exported objects use it."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Families of formats that other add-ons offer: functions ``meshferry_formats`` of their modules."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import sys

@@ -3,8 +3,6 @@
 Blender's exporters copy the content of these files into the output, whatever they hold.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

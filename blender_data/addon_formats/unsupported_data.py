@@ -5,8 +5,6 @@ Some exporters and importers run ``Mesh.validate``, which deletes all but one of
 The functions change the open .blend file, so they are only used if it is not saved afterwards.
 """
 
-from __future__ import annotations
-
 import contextlib
 import operator
 from collections.abc import Iterable, Iterator

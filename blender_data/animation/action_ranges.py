@@ -4,8 +4,6 @@ An import switches on *Manual Frame Range*, since a file may be longer than its 
 keys before or after it extend the export. A range that the user set is respected.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from pathlib import Path

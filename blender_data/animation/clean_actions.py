@@ -1,7 +1,5 @@
 """Keys of actions that hold the shape of a figure, as keying whole characters makes them."""
 
-from __future__ import annotations
-
 import bpy
 
 from .. import animated_blocks

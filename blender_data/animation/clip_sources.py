@@ -1,7 +1,5 @@
 """The clips of an export: their actions, frame ranges and rates."""
 
-from __future__ import annotations
-
 import fnmatch
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Clips that loop since *Cycles* modifiers repeat their f-curves."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import bpy

@@ -1,7 +1,5 @@
 """Evaluate an action's f-curves for the bones of an armature, and test whether they alone determine the pose."""
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 

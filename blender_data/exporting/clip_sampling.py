@@ -1,7 +1,5 @@
 """Play clips in Blender and sample them: nodes as transforms, deforming meshes as points."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Container, Iterator, Mapping, Sequence
 

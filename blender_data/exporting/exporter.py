@@ -1,7 +1,5 @@
 """Blender -> Scene; the user's scene is the same before and after."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Container
 

@@ -1,7 +1,5 @@
 """Movement of objects, and the part of it that a file does not hold."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from enum import Enum

@@ -1,7 +1,5 @@
 """Blender -> Scene for formats without a node tree: undeformed meshes, skeletons and joint clips."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sized
 
 import bpy

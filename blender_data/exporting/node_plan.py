@@ -1,7 +1,5 @@
 """Plan the nodes of an export: which objects become nodes or are merged into others, their meshes and transforms."""
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """The objects of an export, warnings about those that are left out, and the number of triangles they will have."""
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ In the dependency graph, instances are deformed meshes without weights. Copies o
 and its weights.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Container, Iterable, Iterator
 

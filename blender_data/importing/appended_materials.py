@@ -1,7 +1,5 @@
 """Materials that are copied from another .blend file, in place of materials of the same names without textures."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path

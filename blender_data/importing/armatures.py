@@ -6,8 +6,6 @@ An edit bone gets the location and rotation of its joint's bind world matrix. Th
 ``bone.meshferry``, so that the export can restore them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

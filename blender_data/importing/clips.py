@@ -4,8 +4,6 @@ Little-endian: ``POINTCACHE2\0``, int32 version 1, int32 points, float32 first f
 per sample, int32 samples; then float32 (samples, points, 3).
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Sequence
 from pathlib import Path

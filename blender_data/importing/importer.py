@@ -1,7 +1,5 @@
 """Scene -> Blender: an import creates everything, or nothing if it fails."""
 
-from __future__ import annotations
-
 import bpy
 
 from .. import import_marks, names

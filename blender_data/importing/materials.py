@@ -1,7 +1,5 @@
 """Materials by name: existing ones, ones linked from a library, and new ones with distinct colours."""
 
-from __future__ import annotations
-
 import colorsys
 import itertools
 import re

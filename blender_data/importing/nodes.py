@@ -1,7 +1,5 @@
 """Nodes of a scene -> objects with their meshes and bindings; all content of a scene in the necessary order."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

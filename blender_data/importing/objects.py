@@ -1,7 +1,5 @@
 """Nodes of a scene -> objects: names, hierarchy, transforms, armatures, levels of detail, physics shapes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

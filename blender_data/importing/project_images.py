@@ -1,7 +1,5 @@
 """Textures of a project -> images: packed into the .blend file, or linked to image files."""
 
-from __future__ import annotations
-
 import stat
 from collections.abc import Callable
 from pathlib import Path, PurePath

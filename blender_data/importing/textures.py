@@ -3,8 +3,6 @@
 Their paths may be from other systems or URLs; images may be moved or converted.
 """
 
-from __future__ import annotations
-
 import functools
 import os
 import re

@@ -1,7 +1,5 @@
 """Names of mesh attributes that Blender or this extension reserves, and free names for the layers of files."""
 
-from __future__ import annotations
-
 import bpy
 
 from .. import arrays, names

@@ -1,7 +1,5 @@
 """Checksums that an import stores, by which edits of meshes, materials, armatures and actions are found."""
 
-from __future__ import annotations
-
 import json
 import math
 import zlib

@@ -5,8 +5,6 @@ they are off by 40 to 165°. An export writes the stored normals where the mesh 
 a copy again: where this gives exactly the current normals, nothing was edited.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import bpy

@@ -5,8 +5,6 @@ cannot be computed from them. The same is true for UVs with more steps than floa
 whether an attribute still matches the mesh.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import bpy

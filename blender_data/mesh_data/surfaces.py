@@ -1,7 +1,5 @@
 """Surfaces of a file <-> the list of surfaces on the object; each belongs to a material slot."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ loops over lists (2 million weights in 0.25 s) and read with two calls for each 
 iterating over ``vertex.groups``).
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Sequence
 from itertools import chain, compress, islice

@@ -10,8 +10,6 @@ and the rest is stored with their names beside the record of the target (``Meshf
 has ``Ledger.digest``, or the digest of an export on save after it.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field

@@ -5,8 +5,6 @@ overridable as a whole. Values belong to the object, so that linked duplicates o
 They are not animatable, since update callbacks do not run for keys and drivers.
 """
 
-from __future__ import annotations
-
 import bpy
 from bpy.props import BoolProperty, FloatProperty, FloatVectorProperty
 

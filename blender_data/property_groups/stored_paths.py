@@ -1,7 +1,5 @@
 """Paths in the properties of data blocks: absolute while a .blend file is open, relative to it in the saved file."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Iterator

@@ -4,8 +4,6 @@ In Blender's default context common words ("Scale", "Geometry") already have tra
 half translated.
 """
 
-from __future__ import annotations
-
 import inspect
 
 import bpy

@@ -1,7 +1,5 @@
 """Agreement of objects and their file: marks of what an export wrote, so that a reload does not show it twice."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path

@@ -3,8 +3,6 @@
 Poses, constraints and bones that the user added are not changed.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """Edits of imported objects. Only if there are some, a reload compares the file with what an export would write."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 import bpy

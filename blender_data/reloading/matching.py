@@ -1,7 +1,5 @@
 """Pair objects of an earlier import with objects of a new import of the same file."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 

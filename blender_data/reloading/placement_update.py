@@ -1,7 +1,5 @@
 """Update the objects of an imported placement from a new import, which is then removed."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Iterable, Mapping
 

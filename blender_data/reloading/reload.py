@@ -1,7 +1,5 @@
 """Replace the data of imported objects by that of a new import, which is then removed."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 

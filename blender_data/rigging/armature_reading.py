@@ -6,8 +6,6 @@ unchanged, the joint is exported exactly; the joint of a moved bone moves along:
 the joint's world matrix and N Blender's rest matrix.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

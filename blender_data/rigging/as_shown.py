@@ -4,8 +4,6 @@ The rest form of a mesh follows from its shown form and its weights, by the inve
 vertex. All transforms are in world space and double precision.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any

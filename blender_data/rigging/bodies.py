@@ -3,8 +3,6 @@
 A body is a name that its meshes store; one of an armature's bodies is active.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any

@@ -6,8 +6,6 @@ Pose channels scale a bone along its own axes only. The result is exact for bone
 that are not connected, and that do not inherit the scale of their parents.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

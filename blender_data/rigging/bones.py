@@ -1,7 +1,5 @@
 """Bones of an armature: the positions of their heads, *Deform*, and whether they rest where an import put them."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 

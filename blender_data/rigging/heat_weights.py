@@ -5,8 +5,6 @@ of doubled cloth. One such part can make the solution of all others fail, althou
 parts are therefore removed from the copy. Afterwards they get the weights of the nearest surface.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from operator import itemgetter

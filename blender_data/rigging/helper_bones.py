@@ -4,8 +4,6 @@ For example, a model of a cat, 6 cm in size, has 289 bones, of which 52 deform i
 12 cm long, and its animation scales some by a million.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import bpy

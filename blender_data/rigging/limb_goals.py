@@ -6,8 +6,6 @@ same parent. The middle joint is a hinge that bends one way only. It starts each
 not find a way out of a straight limb.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Weights for all meshes are computed first; then parents and modifiers are set. S
 levels of detail take their weights from the same surface as the finest one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import bpy

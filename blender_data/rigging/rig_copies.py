@@ -1,7 +1,5 @@
 """Copies of rigged meshes for another armature: vertex groups merged by name, vertices moved with their bones."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from itertools import repeat

@@ -1,7 +1,5 @@
 """Seams between parts of clothes and bodies: border vertices at one place get one weight and one normal."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field

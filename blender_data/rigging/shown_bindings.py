@@ -9,8 +9,6 @@ The armatures of bindings are in no collection; meshes with equal bindings share
 meshes, so that they are stored in .blend files as long as they are needed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 

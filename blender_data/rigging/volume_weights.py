@@ -1,7 +1,5 @@
 """Split weights between bones and the collision volumes that are their children, and join them again."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Neutral shading -> shader nodes: a Principled BSDF with the images and the few nodes between them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace

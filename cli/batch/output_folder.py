@@ -9,8 +9,6 @@ All writers write to a temporary file beside the target, with :data:`OWN_MARK` i
 written is locked; for a .blend file, there is a lock file.
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 import os

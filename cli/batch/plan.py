@@ -7,8 +7,6 @@ The sources are iterated once. SQLite sorts hashes of the names, so that memory 
 are compared as text only if their hashes are equal.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import functools

@@ -1,7 +1,5 @@
 """The HTML pages of a report, with a card for each result. Each page is one file and needs no network."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import html

@@ -4,8 +4,6 @@ Workbench renders without a graphics card and without a display if a software Op
 Blender reports an error or crashes, so pictures are separate tasks after the conversions.
 """
 
-from __future__ import annotations
-
 import importlib
 import math
 import os

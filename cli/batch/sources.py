@@ -5,8 +5,6 @@ Such an archive is a gzipped tar file. Its assets are called ``assets/<uuid>_<ty
 (``OpenSim/Framework/Serialization/ArchiveConstants.cs``). Other members are ignored.
 """
 
-from __future__ import annotations
-
 import argparse
 import codecs
 import datetime as dt

@@ -4,8 +4,6 @@ Tests determine their capabilities: they write a scene with all kinds of data, r
 does not load Blender.
 """
 
-from __future__ import annotations
-
 import contextlib
 import tempfile
 from collections.abc import Iterator, Mapping

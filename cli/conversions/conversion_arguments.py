@@ -1,7 +1,5 @@
 """The options of conversions: command-line arguments -> settings. ``convert`` and ``batch`` share them."""
 
-from __future__ import annotations
-
 import argparse
 import glob
 import os

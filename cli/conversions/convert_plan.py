@@ -1,7 +1,5 @@
 """Plan the inputs and outputs of a conversion; reject invalid ones before anything is written."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import stat

@@ -1,7 +1,5 @@
 """Write a scene, or objects of the open file, as one or several files; facts and losses of each."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections import Counter

@@ -4,8 +4,6 @@ A format states which file is used and how its content becomes a model. Blender 
 models, and its objects are stored here.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path

@@ -3,8 +3,6 @@
 A family of formats whose target has such figures names a module with the functions (``Family.body_shapes``).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

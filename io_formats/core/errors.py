@@ -13,8 +13,6 @@ A codec raises :class:`FormatError` for everything that can be wrong with a file
 the cause. Any other exception from a codec is a bug.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import sys

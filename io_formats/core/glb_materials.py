@@ -4,8 +4,6 @@ A GLB file has a header (magic, version 2, length) and two chunks (length, type,
 each padded to 4 bytes. Numbers are little-endian.
 """
 
-from __future__ import annotations
-
 import json
 import struct
 from collections.abc import Mapping

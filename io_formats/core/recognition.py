@@ -1,7 +1,5 @@
 """Results of recognising a file by its content; recognition of XML files and of files of other programs."""
 
-from __future__ import annotations
-
 import codecs
 import contextlib
 import functools

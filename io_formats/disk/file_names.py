@@ -4,8 +4,6 @@ Systems differ, and so do folders of one system: case may be ignored, ``ß`` may
 be one character or two. A folder is only probed if two names could be equal, because that writes a temporary file.
 """
 
-from __future__ import annotations
-
 import functools
 import os
 import re

@@ -10,8 +10,6 @@ A plan may have been planted by someone else, or the folder may be of another pr
 that this module gives are removed, in folders with a plan and beside them.
 """
 
-from __future__ import annotations
-
 import contextlib
 import filecmp
 import json

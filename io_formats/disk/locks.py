@@ -1,7 +1,5 @@
 """Lock files, held by one process at a time; the operating system releases them when the process ends."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

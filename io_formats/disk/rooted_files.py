@@ -5,8 +5,6 @@ differences. Symbolic links are followed only if they lead to something inside t
 opened.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -3,8 +3,6 @@
 Opening a FIFO blocks until another process writes to it, and a device such as ``/dev/zero`` never ends.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import select

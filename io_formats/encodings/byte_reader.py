@@ -4,8 +4,6 @@ All data is little-endian and unpadded. Arrays may be unaligned: NumPy can compu
 times slower than over an aligned copy.
 """
 
-from __future__ import annotations
-
 import struct
 from typing import Any
 

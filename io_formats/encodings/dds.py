@@ -7,8 +7,6 @@ Files of others are not handed to Blender as they are: a volume (3D) texture cra
 the header.
 """
 
-from __future__ import annotations
-
 import struct
 from dataclasses import dataclass
 from enum import Enum

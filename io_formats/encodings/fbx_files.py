@@ -5,8 +5,6 @@ name, and a number: in binary files each string has the letter S and its length 
 type. Names of objects are followed by the bytes 0 and 1 and their class; in text files ``class::`` is in front.
 """
 
-from __future__ import annotations
-
 import re
 import struct
 from dataclasses import dataclass

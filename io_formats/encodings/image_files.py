@@ -4,8 +4,6 @@ A PNG file is a signature of 8 bytes and chunks: length, type, content, CRC; num
 ``IHDR``: width, height, bits per channel, colour type, compression, filter, interlace.
 """
 
-from __future__ import annotations
-
 import re
 import struct
 import zlib

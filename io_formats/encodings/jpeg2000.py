@@ -4,8 +4,6 @@ Blender's decoder crashes or needs much memory for some streams, and shows damag
 is not trusted has to be examined first.
 """
 
-from __future__ import annotations
-
 import struct
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ bytes are added to it, up to and including the first below 255), the literals, a
 of the copy's length. The last sequence ends after its literals.
 """
 
-from __future__ import annotations
-
 from ..core.errors import FormatError
 from ..core.messages import Text
 

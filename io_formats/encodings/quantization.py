@@ -1,7 +1,5 @@
 """Conversions between quantised integers and floats; values are rounded to the nearest integer."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -7,8 +7,6 @@ block soon meet, so this converges within a few rounds. If it does not, every po
 few bytes, every byte is treated as a start, and the number of steps is doubled in each pass.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

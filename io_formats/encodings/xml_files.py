@@ -1,7 +1,5 @@
 """XML files read by the parser of the standard library, with document types refused and sizes bounded."""
 
-from __future__ import annotations
-
 from xml.etree.ElementTree import Element, ParseError, XMLParser
 from xml.parsers import expat
 

@@ -1,7 +1,5 @@
 """Zip files, with bounds for their directories and the sizes of entries."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import zipfile

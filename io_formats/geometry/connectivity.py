@@ -1,7 +1,5 @@
 """Connectivity of triangles: loose parts, open edges, points at equal positions."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

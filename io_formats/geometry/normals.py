@@ -7,8 +7,6 @@ MikkTSpace keeps separate from the others, form a second group at each vertex; t
 is used.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

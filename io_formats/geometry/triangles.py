@@ -1,7 +1,5 @@
 """Triangles of polygons, as fans and back (``Mesh.polygon_sizes``), and submeshes with their own points and values."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Conversion between corners and unique vertices: split for export, weld for import; removal of invalid triangles."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Bytes <-> document (formats page, sections 1, 5 and 7)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import accumulate
 

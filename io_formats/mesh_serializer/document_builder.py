@@ -1,7 +1,5 @@
 """Scene -> document (formats page, sections 2, 3 and 6)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

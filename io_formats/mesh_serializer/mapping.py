@@ -1,7 +1,5 @@
 """Document <-> Scene, what ``meshferry inspect`` prints, and checks against the limits of reader and Unity."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any

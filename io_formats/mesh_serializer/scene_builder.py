@@ -1,7 +1,5 @@
 """Document -> Scene (formats page, sections 2, 3, 5 and 7)."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Clips of a scene: transfer to another skeleton, division into scenes, missing joints, sampling of keys."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Describe the differences of two scenes in a few phrases, for the summary of a repeated export."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Adapt node trees to formats without them: every mesh becomes a root, in scene space or with its own transform."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 

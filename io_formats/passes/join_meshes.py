@@ -1,7 +1,5 @@
 """Join several meshes: points and triangles are concatenated, materials merged by name, layers by index."""
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Names of levels of detail and physics shapes: ``chair_LOD1``, ``chair_PHYS``."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

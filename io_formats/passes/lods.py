@@ -3,8 +3,6 @@
 Level 0 is the finest. Surfaces without such a name belong to the finest level.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

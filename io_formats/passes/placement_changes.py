@@ -4,8 +4,6 @@ Transforms are compared in double precision, location and axes separately, each 
 size: objects hold them in single precision. Channels are compared number by number, exactly.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace

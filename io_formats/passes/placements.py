@@ -1,7 +1,5 @@
 """Placements in the forms that files without references need, and the placement of a scene's own nodes."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import dataclass, replace
 

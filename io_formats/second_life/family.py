@@ -1,7 +1,5 @@
 """The family of the Second Life formats, which share models, skeleton, costs and rules."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ..core.format import Family

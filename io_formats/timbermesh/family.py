@@ -1,7 +1,5 @@
 """The family of Timberborn's formats: the Timbermesh format, and blueprints, which place such models."""
 
-from __future__ import annotations
-
 from ..core.format import Family
 from .blueprint.format import TIMBERBORN_BLUEPRINT
 from .model.format import TIMBERMESH

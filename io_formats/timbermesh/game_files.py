@@ -1,7 +1,5 @@
 """Files of the game for modders, and of mods (docs/formats/timbermesh.md, material names)."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 from itertools import islice

@@ -1,7 +1,5 @@
 """Names of materials and nodes that Timberborn knows, from its files or a built-in list."""
 
-from __future__ import annotations
-
 import difflib
 import json
 import os

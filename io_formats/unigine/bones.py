@@ -3,8 +3,6 @@
 Files and scenes use the same space; only the order of rotation components differs. Values are copied exactly.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The family of the UNIGINE formats, which share bones and frames."""
 
-from __future__ import annotations
-
 from ..core.format import Family
 from .animation.format import UNIGINE_ANIMATION
 from .mesh.format import UNIGINE_MESH

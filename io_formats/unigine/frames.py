@@ -7,8 +7,6 @@ Both consist of records, frame by frame and bone by bone: a byte of flags and th
 Decoding gathers each channel of all records at once; encoding scatters them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ Both hold the same values, relative to the parent. Only the order of rotation co
 are normalised (16-bit rotations are never exactly of unit length).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

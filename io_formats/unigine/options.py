@@ -1,7 +1,5 @@
 """Options that the UNIGINE formats share, and recognition of files by the version that they start with."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping, Sequence

@@ -9,8 +9,6 @@ rotated within their nodes. Of skeletons only the root joints are rotated, since
 parents.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace

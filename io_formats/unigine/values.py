@@ -1,7 +1,5 @@
 """Values of UNIGINE files: compact integers, strings, and texts of XML as the editor writes them (section 2)."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -4,8 +4,6 @@ A save only queues. The export starts from a timer as soon as Blender is idle: i
 a render or playback. Handlers and timer exist only while the preference is on, and never in background mode.
 """
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass, field
 from typing import Any

@@ -4,8 +4,6 @@ Exact ("free") normals are an attribute ``custom_normal`` of vectors in object s
 deformation of the mesh. Editable normals are stored relative to the surface and follow them.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import bpy

@@ -1,7 +1,5 @@
 """Generation of missing levels of detail with Blender's Decimate, in a temporary scene."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import bpy

@@ -1,7 +1,5 @@
 """Generate levels of detail and physics shapes for which a model has no object."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace

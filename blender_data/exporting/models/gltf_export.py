@@ -3,8 +3,6 @@
 Blender's exporter leaves out the transforms of most other nodes.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import math

@@ -1,7 +1,5 @@
 """Blender -> Scene for files whose objects are models with a transform, levels of detail, shapes and a binding."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Meshes and skeletons of the objects of a model, each in the space of its object or its armature."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any

@@ -10,8 +10,6 @@ The first rule that applies decides which objects belong to a model:
 Deleted objects, which Blender keeps while other data refers to them, are ignored.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any

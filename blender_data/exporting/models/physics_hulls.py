@@ -1,7 +1,5 @@
 """Generation of missing physics shapes: boxes and convex hulls around points."""
 
-from __future__ import annotations
-
 import bmesh
 import bpy
 import numpy as np

@@ -1,7 +1,5 @@
 """Image Texture nodes with their coordinates -> neutral image maps, whose pixels are read when they are needed."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace

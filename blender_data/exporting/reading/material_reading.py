@@ -1,7 +1,5 @@
 """The materials of an object's slots, and their colour, emission and image, as far as files can store them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace

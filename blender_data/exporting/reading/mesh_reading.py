@@ -1,7 +1,5 @@
 """Evaluated Blender objects -> meshes of a scene; all data is read by ``foreach_get``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

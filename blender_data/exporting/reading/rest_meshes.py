@@ -3,8 +3,6 @@
 If the format lacks bones or shape keys, their current effect is applied to the mesh.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 from collections.abc import Iterable, Iterator

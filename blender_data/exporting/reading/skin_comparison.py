@@ -1,7 +1,5 @@
 """Comparison of skinned meshes with what Blender shows, which further modifiers make different from the file."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Inputs of shaders -> neutral factors and colours: products of the images and values of the nodes before an input."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

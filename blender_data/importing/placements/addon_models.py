@@ -1,7 +1,5 @@
 """Files of Blender's own importers -> arrays; the open .blend file is left unchanged."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterable, Iterator
 from dataclasses import replace

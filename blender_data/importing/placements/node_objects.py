@@ -1,7 +1,5 @@
 """Nodes of a placement without a model -> empties, instances, lights, cameras and wire meshes."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 

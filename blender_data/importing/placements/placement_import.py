@@ -1,7 +1,5 @@
 """Placement -> collections: one for each file, with groups and levels, instanced where files refer to it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Models of a placement. Each model is read once, and all nodes that refer to it share its mesh data."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace

@@ -8,8 +8,6 @@ the last.
 JSON instead of pickle: a message cannot execute code in the other process.
 """
 
-from __future__ import annotations
-
 import json
 import traceback
 from collections.abc import Sequence

@@ -7,8 +7,6 @@ A thread reads the standard input. Its end means that the driver has ended: the 
 even during a conversion. Blender must run in the main thread.
 """
 
-from __future__ import annotations
-
 import _thread
 import contextlib
 import errno

@@ -1,7 +1,5 @@
 """Check an animation against the rules of the viewer's uploader (animation format page, sections 3 to 6 and 10)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any

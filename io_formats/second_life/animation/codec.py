@@ -1,7 +1,5 @@
 """Bytes <-> document of a Second Life animation (animation format page, sections 2 and 9)."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import struct

@@ -1,7 +1,5 @@
 """Document <-> Scene (animation format page, sections 5 and 10): the avatar and one clip of keys on it, no nodes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -5,8 +5,6 @@ bones must be ignored. Collision volumes and attachment points get rotation and 
 direction of the avatar is derived from its left and right joints.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 

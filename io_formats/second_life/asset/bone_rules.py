@@ -1,7 +1,5 @@
 """Check the bones of models and the weights for them (formats page, sections 4.1, 4.3 and 4.4)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 

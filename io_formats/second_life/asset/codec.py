@@ -5,8 +5,6 @@ LLSD values are Python's: None, bool, int, float, str, bytes (binary), ``uuid.UU
 arrays and back.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor

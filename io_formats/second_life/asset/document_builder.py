@@ -1,7 +1,5 @@
 """A prepared model -> assets (formats page, sections 2 to 6): quantised levels, rig and physics."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

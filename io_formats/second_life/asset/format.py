@@ -1,7 +1,5 @@
 """Second Life Mesh: names, capabilities, options, and recognition by an LLSD map with the offsets of levels."""
 
-from __future__ import annotations
-
 import re
 
 from ...core.format import FileFormat, modules_of

@@ -1,7 +1,5 @@
 """Asset <-> Scene, what ``meshferry inspect`` prints, and checks (formats page, sections 2.1, 5.1 and 12)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Check models against the rules of uploader and simulator (formats page, sections 4.4, 5, 10 and 12)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 

@@ -3,8 +3,6 @@
 Points are those of the file, normalised to a unit cube; the node's transform holds size and location.
 """
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

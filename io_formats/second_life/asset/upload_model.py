@@ -3,8 +3,6 @@
 The file formats differ only in how they encode this data.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 

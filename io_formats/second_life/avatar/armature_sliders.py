@@ -1,7 +1,5 @@
 """Sliders -> what they do to the joints of an armature in Blender, and which a worn mesh does not follow."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass

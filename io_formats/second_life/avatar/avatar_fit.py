@@ -4,8 +4,6 @@ All positions and matrices are in the avatar's space as Blender shows it: it fac
 for column vectors.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 

@@ -4,8 +4,6 @@ The classic avatar's shape keys are the morph targets that parameters of shapes 
 values. Morph targets also move UVs, which shape keys cannot.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources

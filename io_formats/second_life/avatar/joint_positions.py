@@ -10,8 +10,6 @@ as standard at the position where a file without joint positions binds it, since
 avatar's own joints.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ Matrices are for column vectors.
 With all joints, most of a shirt's weight goes to wings, tail and collision volumes: 76 % on a tube around the torso.
 """
 
-from __future__ import annotations
-
 import csv
 import functools
 from collections.abc import Mapping

@@ -4,8 +4,6 @@ A table is a CSV file with the columns ``bone`` and ``joint``. The bundled ones 
 Names match exactly, or without the prefix of an exporter or generator (``mixamorig1:Hips``, ``DEF-spine``).
 """
 
-from __future__ import annotations
-
 import csv
 import functools
 import io

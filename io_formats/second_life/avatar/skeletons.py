@@ -7,8 +7,6 @@ In Blender's space the avatar faces -Y with its left at +X. Bones have neither r
 attachment points have those of the table or of the file.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterable, Mapping, Sequence
 

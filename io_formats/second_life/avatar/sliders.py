@@ -5,8 +5,6 @@
 Everything is in the avatar's space: metres, X forward, Y to the left, Z up.
 """
 
-from __future__ import annotations
-
 import csv
 import functools
 import itertools

@@ -1,7 +1,5 @@
 """Bytes <-> a model bundle: an LLSD map and the assets in it (formats page, section 8)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

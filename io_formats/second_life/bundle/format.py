@@ -1,7 +1,5 @@
 """Second Life Model Bundle: names, capabilities, options, and recognition by an LLSD map with meshes or instances."""
 
-from __future__ import annotations
-
 from ...core.format import FileFormat, modules_of
 from ...core.recognition import Match
 from ..options import _CAPABILITIES, ModelReadOptions, ModelWriteOptions

@@ -1,7 +1,5 @@
 """Bundle <-> Scene (formats page, section 8): several models with their transforms and materials; facts and checks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath

@@ -1,7 +1,5 @@
 """Text <-> document of a BVH file (animation format page, sections 7.1 and 7.3)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

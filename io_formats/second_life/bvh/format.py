@@ -1,7 +1,5 @@
 """Second Life BVH: names, capabilities, and recognition by the first word and the name of the root."""
 
-from __future__ import annotations
-
 import re
 
 from ...core.format import FileFormat, modules_of

@@ -1,7 +1,5 @@
 """BVH <-> Scene (animation format page, sections 7.2 and 7.3): the avatar and one clip on it; facts and checks."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The Collada file in a ``.zae`` file, which is a zip file (page ``docs/formats/collada.md``, section 2)."""
 
-from __future__ import annotations
-
 from ...core.errors import FormatError
 from ...encodings.xml_files import SIZE_LIMIT
 from ...encodings.zip_files import open_archive, read_entry

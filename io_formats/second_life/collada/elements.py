@@ -4,8 +4,6 @@ A text is parsed in pieces of some hundred kilobytes, which bounds the memory. N
 notice an invalid one in every version, so that a piece is checked first. A piece that has one is parsed word by word.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Geometries and skins of a Collada file: positions, polygons of each material, joints and weights."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element
 

@@ -3,8 +3,6 @@
 The viewer compares the names of geometries up to their last ``_`` if they contain ``_LOD`` or ``_PHYS``; case counts.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Skins of a group of meshes -> a skeleton, and the binding of each mesh to it (format page, section 5)."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 from collections import Counter, defaultdict

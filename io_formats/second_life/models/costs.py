@@ -3,8 +3,6 @@
 Names of levels are those of ``options.LEVELS``; sizes are in bytes, lengths in metres.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 

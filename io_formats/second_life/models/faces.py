@@ -1,7 +1,5 @@
 """Split a mesh into faces, one for each material slot, with separate vertices (formats page, sections 3 and 4.1)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

@@ -4,8 +4,6 @@ Each vertex has up to four influences of three bytes: a joint (1) and a weight (
 byte of 255 ends the list.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

@@ -8,8 +8,6 @@ and :class:`RawString`, :class:`URI`, :class:`Date`. Integers and reals are dist
 used.
 """
 
-from __future__ import annotations
-
 import struct
 import uuid
 from collections.abc import Callable, Mapping

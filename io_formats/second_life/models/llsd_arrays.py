@@ -1,7 +1,5 @@
 """LLSD numbers, binary values and ranges of quantised values <-> arrays (formats page, sections 3 and 5.1)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -3,8 +3,6 @@
 All of them are corners of the exact hull, so the reduced hull is inside it and touches it in each direction used.
 """
 
-from __future__ import annotations
-
 import functools
 from dataclasses import dataclass, field
 from typing import Any

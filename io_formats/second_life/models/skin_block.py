@@ -1,7 +1,5 @@
 """The skin block <-> arrays (formats page, sections 4.2, 4.5 and 4.6)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

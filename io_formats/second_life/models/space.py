@@ -4,8 +4,6 @@ Second Life's avatar faces +X with its left at +Y; Blender's front view looks al
 change, so converting and converting back gives exactly the same values. Static meshes are not rotated.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The unit cube of a model: the box that it fills, and its world transform (formats page, section 6)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

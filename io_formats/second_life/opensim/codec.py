@@ -1,7 +1,5 @@
 """Bytes or file -> the objects of an archive (docs/formats/opensim_archives.md, section Container)."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import io

@@ -5,8 +5,6 @@ archives with other programs. There are limits for the inflated size, the number
 and its name, whatever the headers claim. Links and sparse files are not followed.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import re

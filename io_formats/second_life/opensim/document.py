@@ -4,8 +4,6 @@ An archive is read in at most two passes: the document holds the objects, and a 
 name.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import BinaryIO

@@ -3,8 +3,6 @@
 Pictures are JPEG 2000 of unknown origin, and some make Blender crash, so that all are examined first.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 import re

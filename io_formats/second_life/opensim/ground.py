@@ -1,7 +1,5 @@
 """The ground and the water of a region (docs/formats/opensim_archives.md, section Ground, water, trees)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Archive -> Scene with a placement (docs/formats/opensim_archives.md, section In Blender); facts and checks."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """The XML of an object: linksets and their parts (docs/formats/opensim_archives.md, sections Objects and Shapes)."""
 
-from __future__ import annotations
-
 import math
 import re
 import struct

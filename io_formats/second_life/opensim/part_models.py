@@ -1,7 +1,5 @@
 """The parts of an archive -> models: one for each mesh asset, each sculpt, and prims of equal values."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial

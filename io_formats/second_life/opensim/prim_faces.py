@@ -4,8 +4,6 @@ It follows docs/formats/second_life_prims.md in double precision, with exact par
 viewer, which computes in single precision.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from math import floor
 from typing import Any

@@ -1,7 +1,5 @@
 """Profile and path of a prim: an outline, and the rows in which it is placed (docs/formats/second_life_prims.md)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 from math import pi

@@ -1,7 +1,5 @@
 """The numbers of a prim, decoded and clamped to the viewer's limits (docs/formats/second_life_prims.md, Parameters)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The face of a sculpt, a grid of points: the colours of a picture (docs/formats/opensim_archives.md, Sculpts)."""
 
-from __future__ import annotations
-
 from math import isqrt
 
 import numpy as np

@@ -1,7 +1,5 @@
 """An upload request, and the bodies of fee request and upload as LLSD XML (formats page, section 9)."""
 
-from __future__ import annotations
-
 import functools
 import importlib
 import uuid

@@ -1,7 +1,5 @@
 """Shape <-> Scene: the avatar with positions of its sliders, without nodes; facts and checks."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ...core.errors import ExportError

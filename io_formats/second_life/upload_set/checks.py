@@ -1,7 +1,5 @@
 """Check a scene against the rules of the uploader for upload sets (formats page, sections 6, 10 and 12)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

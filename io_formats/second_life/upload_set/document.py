@@ -5,8 +5,6 @@ Formats page, section 10.1. Static geometry is in the space of its instance; rig
 vectors, (4, 4) float64.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import os

@@ -4,8 +4,6 @@ The viewer sorts the faces of each file by material and matches them by their or
 level lacks. It scales each file to the box of the highest level.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Scene -> upload set (formats page, sections 10 and 10.1). Upload sets are only written."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

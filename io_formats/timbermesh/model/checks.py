@@ -1,7 +1,5 @@
 """Check a model against the rules of Timberborn's loader (docs/formats/timbermesh.md, what the game rejects)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path

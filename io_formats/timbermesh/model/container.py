@@ -4,8 +4,6 @@ See docs/formats/timbermesh.md, container. The game compares the header with ``7
 105 of 964 real files lack.
 """
 
-from __future__ import annotations
-
 import re
 import zlib
 from dataclasses import dataclass, field

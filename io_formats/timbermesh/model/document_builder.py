@@ -1,7 +1,5 @@
 """Scene -> document (docs/formats/timbermesh.md: write rules, vertex properties, animations)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Document <-> Scene, and what ``meshferry inspect`` prints."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

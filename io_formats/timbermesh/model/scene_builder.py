@@ -1,7 +1,5 @@
 """Document -> Scene (docs/formats/timbermesh.md: space, vertex properties, animations, read rules)."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 

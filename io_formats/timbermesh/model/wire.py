@@ -13,8 +13,6 @@ which the structure is broken, and finds meshes whose indices are not packed. It
 keyframes, only messages, of which real files have a few hundred.
 """
 
-from __future__ import annotations
-
 import functools
 import sys
 from collections import Counter

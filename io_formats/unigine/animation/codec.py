@@ -1,7 +1,5 @@
 """Bytes <-> document of a UNIGINE animation (docs/formats/unigine.md, sections 8 and 11)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Document <-> Scene (docs/formats/unigine.md, sections 8 and 10): one skeleton and one clip; facts, checks."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from dataclasses import replace

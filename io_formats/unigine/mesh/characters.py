@@ -1,7 +1,5 @@
 """Meshes of SDK 2.21 and later with an armature or shape keys: their version, skeleton file and ``.meta``."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from ...core.errors import ExportError

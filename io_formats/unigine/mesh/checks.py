@@ -1,7 +1,5 @@
 """Check a mesh against the rules of UNIGINE (docs/formats/unigine.md, sections 11 and 12)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Bytes <-> document: mr02, the writer, and the checks that all versions share (sections 4, 6 and 9)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -4,8 +4,6 @@ Letters in shapes: nv coordinate vertices and nt triangle vertices of a surface,
 Arrays may be read-only views of the file's bytes.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field

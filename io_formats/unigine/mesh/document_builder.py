@@ -1,7 +1,5 @@
 """Scene -> document (docs/formats/unigine.md, sections 3, 4, 6 and 9)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property

@@ -1,7 +1,5 @@
 """The layouts of mesh files: one continuous stream (section 4), or headers and compressed blocks (sections 6 and 7)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

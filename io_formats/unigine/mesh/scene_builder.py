@@ -1,7 +1,5 @@
 """Document -> Scene (docs/formats/unigine.md, sections 3, 5 and 9)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

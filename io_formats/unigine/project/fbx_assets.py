@@ -1,7 +1,5 @@
 """FBX files of a project from which the editor made meshes that are now missing (section 7)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ The states of a material decide which of its textures are used. If a texture is 
 alone. Settings without a counterpart are collected as texts.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence

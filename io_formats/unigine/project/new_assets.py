@@ -3,8 +3,6 @@
 A hidden file beside the scene, the manifest, lists the digests of the files that were written with the scene.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

@@ -3,8 +3,6 @@
 A file holds only what differs from the engine's ``mesh_base``. The result is the inverse of ``material_shading``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial

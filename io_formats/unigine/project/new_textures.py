@@ -3,8 +3,6 @@
 The editor chooses the compression by the postfix of a file's name, or by the parameters of its ``.meta``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial

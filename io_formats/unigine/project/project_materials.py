@@ -1,7 +1,5 @@
 """Materials of a project: ``.mat`` files and libraries, merged with their parents, graphs, the engine's (section 4)."""
 
-from __future__ import annotations
-
 import copy
 import hashlib
 import json

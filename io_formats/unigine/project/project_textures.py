@@ -1,7 +1,5 @@
 """Textures of a project as image files that Blender reads (docs/formats/unigine_textures.md)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from pathlib import PurePosixPath

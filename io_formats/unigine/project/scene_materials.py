@@ -1,7 +1,5 @@
 """Materials of a project for a scene, each made once, and one warning for each kind of missing file."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Characters of a new scene: skeletons, animations, and the nodes that play them (docs/formats/unigine_scenes.md)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 

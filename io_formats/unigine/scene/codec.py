@@ -1,7 +1,5 @@
 """Bytes <-> document of a node or world file, with meshes inside it (docs/formats/unigine_scenes.md)."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence

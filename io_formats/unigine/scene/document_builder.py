@@ -1,7 +1,5 @@
 """Scene -> documents: the new scene file, its nodes, its parts and its meshes (docs/formats/unigine_writing.md)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

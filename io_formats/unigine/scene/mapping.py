@@ -1,7 +1,5 @@
 """Document <-> Scene with a placement: nodes, lights, cameras and the files they refer to; facts and checks."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -3,8 +3,6 @@
 All other bytes stay unchanged (docs/formats/unigine_scenes.md, section 7).
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_left, insort
 from collections.abc import Collection, Container, Iterable, Sequence

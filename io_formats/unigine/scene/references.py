@@ -3,8 +3,6 @@
 The last section of docs/formats/unigine_projects.md describes the rules.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Bytes <-> document of a UNIGINE skeleton (docs/formats/unigine.md, sections 7 and 11)."""
 
-from __future__ import annotations
-
 from collections.abc import Sized
 from dataclasses import dataclass, field
 from typing import Any

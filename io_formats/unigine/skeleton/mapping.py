@@ -1,7 +1,5 @@
 """Document <-> Scene (docs/formats/unigine.md, sections 7 and 10): one skeleton, no nodes; facts and checks."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ...core.errors import ExportError

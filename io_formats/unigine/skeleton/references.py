@@ -4,8 +4,6 @@ Files refer to it by its GUID. The engine matches joints by name, and drops the 
 without a message.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

@@ -4,8 +4,6 @@ These are rest transforms that differ from the bind transforms, blend masks, pro
 by joint, so that they follow their joints if others are added or removed.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
