@@ -344,11 +344,7 @@ def _set_camera(scene: bpy.types.Scene, points: Array) -> None:
     therefore give the smallest c and its a without a search.
     """
     back = np.array(
-        (
-            math.sin(_AZIMUTH) * math.cos(_ELEVATION),
-            -math.cos(_AZIMUTH) * math.cos(_ELEVATION),
-            math.sin(_ELEVATION),
-        )
+        (math.sin(_AZIMUTH) * math.cos(_ELEVATION), -math.cos(_AZIMUTH) * math.cos(_ELEVATION), math.sin(_ELEVATION))
     )
     right = np.array((math.cos(_AZIMUTH), math.sin(_AZIMUTH), 0.0))
     axes = np.stack((right, np.cross(back, right), back))

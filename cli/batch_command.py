@@ -97,9 +97,7 @@ def _add_run_arguments(parser: argparse.ArgumentParser) -> None:
         help="compare the content of sources that are done, too; by default, only size and date are compared",
     )
     parser.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="list the files to convert and their targets; write nothing",
+        "--dry-run", action="store_true", help="list the files to convert and their targets; write nothing"
     )
     parser.add_argument(
         "--report",

@@ -1,7 +1,5 @@
 """``meshferry building``: write collections of a .blend file as new buildings of Timberborn into a mod."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 from typing import Any

@@ -76,9 +76,7 @@ def add_parser(add: AddParser) -> None:
     )
     add_file_arguments(parser, _tables())
     parser.add_argument(
-        "--verify",
-        action="store_true",
-        help="also decode and encode each file and compare; a difference is a failure",
+        "--verify", action="store_true", help="also decode and encode each file and compare; a difference is a failure"
     )
     parser.set_defaults(run=run)
 

@@ -1,7 +1,5 @@
 """Conversions through the road of the command line, which also has the formats of Blender."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Sequence

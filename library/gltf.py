@@ -3,8 +3,6 @@
 A root node turns the scene, whose Z axis is up, so that Y is up.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain

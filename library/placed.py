@@ -1,7 +1,5 @@
 """Nodes and meshes of files that place models of other files."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 

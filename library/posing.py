@@ -1,7 +1,5 @@
 """The places of joints, nodes and points at a time of a clip."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Meshes from and to the library trimesh."""
 
-from __future__ import annotations
-
 import importlib
 from dataclasses import replace
 from typing import Any

@@ -22,10 +22,7 @@ IS_EDITABLE: Condition = (
     "The object is linked from another file",
 )
 IN_OBJECT_MODE: Condition = (lambda context: context.mode == "OBJECT", "Leave edit mode first")
-IN_EDITABLE_SCENE: Condition = (
-    lambda context: context.scene.is_editable,
-    "The scene is linked from another file",
-)
+IN_EDITABLE_SCENE: Condition = (lambda context: context.scene.is_editable, "The scene is linked from another file")
 
 
 _PATTERN_LENGTH = 15
@@ -40,8 +37,8 @@ def path_property(name: str, description: str, subtype: str, options: Any) -> An
 
 WRITES_STORED_PATH = BoolProperty(
     name="Replacing Confirmed",
-    description="Scripts: also write to a path that is stored in the .blend file, but was neither read nor chosen since "
-    "the file was opened",
+    description="Scripts: also write to a path that is stored in the .blend file, but was neither read nor chosen "
+    "since the file was opened",
     options={"HIDDEN", "SKIP_SAVE"},
 )
 """Property ``is_confirmed`` of operators that write to the path of an earlier export."""

@@ -93,11 +93,7 @@ THUMB = ((0.011, 0.003, 0.8, 20), (0.027, 0.02, 0.6, 40), (0.039, 0.043, 0.52, 5
 """Sections of the thumb: offset forward and outwards from its root, width relative to the root, turn in degrees."""
 CROTCH = ((-0.062, 0.876), (-0.010, 0.862), (0.045, 0.872))
 """X and Z of the points between the legs, from back to front."""
-SWELLINGS = (
-    (0.022, 0.074, 0.054, 1.385, 0.056),
-    (-0.012, 0.08, 0.06, 0.92, 0.09),
-    (0.010, 0.0, 0.03, 1.25, 0.12),
-)
+SWELLINGS = ((0.022, 0.074, 0.054, 1.385, 0.056), (-0.012, 0.08, 0.06, 0.92, 0.09), (0.010, 0.0, 0.03, 1.25, 0.12))
 """Chest, buttocks and the groove of the spine: distance forward, then centre and spread in Y and in Z. Those with a
 positive distance and Y act in front, the others in the back."""
 
@@ -107,10 +103,7 @@ _ARMHOLE = (16, 20, 5, 9)
 """Rings and columns of the trunk between which the arm begins."""
 _CROWN, _FINGERTIPS, _TOES, _THUMB_TIP = (0, 0, 0.0043), (0, 0.012, 0), (0.006, 0, 0), (0.002, 0.003, 0)
 """How far the ends bulge."""
-_JOINS = (
-    ((-0.036, 0.175, 1.51), (0.12, 0.05, 0.09)),
-    ((0.0, 0.0, 0.875), (0.11, 0.085, 0.04)),
-)
+_JOINS = (((-0.036, 0.175, 1.51), (0.12, 0.05, 0.09)), ((0.0, 0.0, 0.875), (0.11, 0.085, 0.04)))
 """Centres and sizes of the joins of arm and leg, which are relaxed."""
 
 BONES = {

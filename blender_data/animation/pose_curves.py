@@ -19,13 +19,7 @@ Array = npt.NDArray[np.float64]
 Curves = Mapping[tuple[str, int], bpy.types.FCurve]
 """The f-curves of one bone by name of the channel and index of the component."""
 
-CHANNELS = {
-    "location": 3,
-    "rotation_quaternion": 4,
-    "rotation_euler": 3,
-    "rotation_axis_angle": 4,
-    "scale": 3,
-}
+CHANNELS = {"location": 3, "rotation_quaternion": 4, "rotation_euler": 3, "rotation_axis_angle": 4, "scale": 3}
 """Channels that move a bone, with their numbers of components."""
 _DEFAULTS = {
     "location": (0.0, 0.0, 0.0),
@@ -274,11 +268,7 @@ class PoseChannels:
     """The current channel values of bones, overridden by f-curves."""
 
     def __init__(
-        self,
-        obj: bpy.types.Object,
-        bones: Sequence[str],
-        forgotten: set[tuple[str, str]],
-        shaped: RestValues,
+        self, obj: bpy.types.Object, bones: Sequence[str], forgotten: set[tuple[str, str]], shaped: RestValues
     ) -> None:
         posed = obj.pose.bones
         self.modes = [posed[name].rotation_mode for name in bones]

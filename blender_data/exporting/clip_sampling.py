@@ -182,11 +182,7 @@ def drop_repeated_pose(clip: Clip, mode: str, *, is_cyclic: bool) -> None:
         return
     clip.frame_count -= 1
     for track in clip.transforms:
-        track.translation, track.rotation, track.scale = (
-            track.translation[:-1],
-            track.rotation[:-1],
-            track.scale[:-1],
-        )
+        track.translation, track.rotation, track.scale = (track.translation[:-1], track.rotation[:-1], track.scale[:-1])
     for moved in clip.vertices:
         moved.points = moved.points[:-1]
         moved.normals = None if moved.normals is None else moved.normals[:-1]

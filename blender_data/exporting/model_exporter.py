@@ -208,11 +208,7 @@ class ModelExport(SceneExport):
         return node
 
     def _member_parts(
-        self,
-        obj: bpy.types.Object,
-        armature: bpy.types.Object | None,
-        meshes: RestMeshes,
-        instances: NodeMeshes,
+        self, obj: bpy.types.Object, armature: bpy.types.Object | None, meshes: RestMeshes, instances: NodeMeshes
     ) -> list[Mesh]:
         """Return the meshes of an object and of its instances in the space of the file.
 

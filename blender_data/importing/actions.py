@@ -7,8 +7,6 @@ Every animated bone gets f-curves for all ten components of its channels, so tha
 previous action. A constant channel has one key.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Skeletons of a scene -> new armatures or existing ones: the choice of the armature, and the bone of each joint."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 
 import bpy
@@ -254,10 +252,7 @@ def alike(skeleton: Skeleton, candidates: Iterable[bpy.types.Object]) -> bpy.typ
 
 
 def match(
-    armature: bpy.types.Object,
-    skeleton: Skeleton,
-    report: Report,
-    keyed: Collection[int] | None = None,
+    armature: bpy.types.Object, skeleton: Skeleton, report: Report, keyed: Collection[int] | None = None
 ) -> BoneMap:
     """Find the bone of each joint of a skeleton by its name in the file, its name in Blender, or an alias.
 

@@ -237,11 +237,7 @@ def connect(context: bpy.types.Context, obj: bpy.types.Object, bones: Collection
 
 
 def _edit_bones(
-    data: bpy.types.Armature,
-    wanted: Sequence[str],
-    joints: Sequence[Joint],
-    rest: Array,
-    drawing: BoneDrawing,
+    data: bpy.types.Armature, wanted: Sequence[str], joints: Sequence[Joint], rest: Array, drawing: BoneDrawing
 ) -> list[str]:
     """Create the edit bones; return their names."""
     parents = [joint.parent for joint in joints]

@@ -43,12 +43,7 @@ class ProjectImages:
     """
 
     def __init__(
-        self,
-        *,
-        is_linked: bool,
-        keep: Callable[[Any], Any],
-        keep_file: Callable[[Path], None],
-        report: Report,
+        self, *, is_linked: bool, keep: Callable[[Any], Any], keep_file: Callable[[Path], None], report: Report
     ) -> None:
         self._keep = keep
         self._keep_file = keep_file

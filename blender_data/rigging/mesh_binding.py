@@ -56,10 +56,7 @@ def require_bindable(items: Iterable[bpy.types.Object], armature: bpy.types.Obje
 
 
 def automatic(
-    context: bpy.types.Context,
-    models: Sequence[Sequence[bpy.types.Object]],
-    bones: Mapping[str, Points],
-    most: int,
+    context: bpy.types.Context, models: Sequence[Sequence[bpy.types.Object]], bones: Mapping[str, Points], most: int
 ) -> Bindings:
     """Return automatic weights for bones, at most ``most`` for each vertex.
 

@@ -39,11 +39,7 @@ class Factors:
 
 
 def split(
-    obj: bpy.types.Object,
-    families: Sequence[Family],
-    joints: Collection[str],
-    factors: Factors,
-    most: int,
+    obj: bpy.types.Object, families: Sequence[Family], joints: Collection[str], factors: Factors, most: int
 ) -> JointWeights:
     """Return the weights of an object with parts of the weights of bones moved to their volumes.
 

@@ -269,12 +269,7 @@ file to probe the output folder, is called only for names that differ."""
 
 
 def make_plan(
-    sources: Iterable[SourceFile],
-    output: Path,
-    head: PlanHead,
-    *,
-    numbers: bool = False,
-    folder: Path | None = None,
+    sources: Iterable[SourceFile], output: Path, head: PlanHead, *, numbers: bool = False, folder: Path | None = None
 ) -> Plan:
     """Choose the target of every source and write the plan of an output folder.
 

@@ -63,9 +63,7 @@ def endings_of(extensions: Iterable[str]) -> tuple[str, ...]:
 
 
 def archive_members(
-    path: str | Path,
-    on_skip: Callable[[str], None] | None = None,
-    endings: Iterable[str] = tuple(ENDINGS.values()),
+    path: str | Path, on_skip: Callable[[str], None] | None = None, endings: Iterable[str] = tuple(ENDINGS.values())
 ) -> Generator[tuple[str, bytes], None, None]:
     """Yield the names and contents of the meshes and animations in an archive in their order, each name once.
 

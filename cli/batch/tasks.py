@@ -12,8 +12,6 @@ A batch stores its state in the folder ``meshferry-batch`` of the output folder:
 Paths in these files are relative, with ``/`` between folders: other machines may see the folders elsewhere.
 """
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -116,12 +116,7 @@ class ConversionPlan:
 
 
 def plan_conversions(
-    paths: Sequence[str],
-    extension: str | None,
-    folder: str | None,
-    settings: Settings,
-    *,
-    warn: Warn | None = None,
+    paths: Sequence[str], extension: str | None, folder: str | None, settings: Settings, *, warn: Warn | None = None
 ) -> ConversionPlan:
     """Assign the input files to conversion jobs.
 

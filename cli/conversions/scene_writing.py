@@ -302,9 +302,7 @@ class OutputWriter:
         if can.vertex_clips and any(clip.vertices for clip in scene.clips):
             # The bones' deformation is exported as vertex animation, so missing bones are a note, not a loss.
             without_bones = replace(
-                BLEND_FILE.capabilities,
-                skeletons=can.skeletons,
-                influences=ANY_NUMBER if can.influences else 0,
+                BLEND_FILE.capabilities, skeletons=can.skeletons, influences=ANY_NUMBER if can.influences else 0
             )
             baked = losses(Scene("", whole.nodes, whole.skeletons), without_bones)
             scene.warnings += [replace(message, kind=Kind.NOTE) for message in distinct(baked)]

@@ -53,17 +53,7 @@ class OutputFile:
     set."""
 
 
-COUNTS = (
-    "nodes",
-    "vertices",
-    "triangles",
-    "surfaces",
-    "materials",
-    "uv_layers",
-    "color_layers",
-    "bones",
-    "shape_keys",
-)
+COUNTS = ("nodes", "vertices", "triangles", "surfaces", "materials", "uv_layers", "color_layers", "bones", "shape_keys")
 """Keys of ``FileFormat.facts`` that are 0 by default, in the order in which ``inspect`` prints them."""
 
 
@@ -304,11 +294,7 @@ class FileFormat:
         return scenes
 
     def from_scene(
-        self,
-        scene: Scene,
-        options: GivenOptions = None,
-        path: Path | None = None,
-        projects: Projects | None = None,
+        self, scene: Scene, options: GivenOptions = None, path: Path | None = None, projects: Projects | None = None
     ) -> Any:
         """Map a scene to a document with this format's ``export_options``; drops are in ``scene.warnings``.
 

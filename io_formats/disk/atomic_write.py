@@ -4,8 +4,6 @@ On Windows, a file that another program has open (a virus scanner, an indexer, a
 removed for a moment, and a read-only file (Perforce makes every file read-only) not at all.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

@@ -25,12 +25,7 @@ _POLL_SECONDS = 0.02
 JUNCTION = 0xA0000003
 """Reparse tag of junctions, which are links to folders on Windows. Python reports them as folders."""
 
-_KINDS = {
-    stat.S_IFIFO: "FIFO",
-    stat.S_IFSOCK: "socket",
-    stat.S_IFCHR: "device",
-    stat.S_IFBLK: "device",
-}
+_KINDS = {stat.S_IFIFO: "FIFO", stat.S_IFSOCK: "socket", stat.S_IFCHR: "device", stat.S_IFBLK: "device"}
 
 
 def special_kind(path: str | os.PathLike[str]) -> str:

@@ -1,5 +1,7 @@
 """Trees given by the index of each element's parent: order, cycles, world matrices."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 

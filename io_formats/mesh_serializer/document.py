@@ -70,12 +70,7 @@ class Document:
     @property
     def format(self) -> int:
         """The bits that state which vertex values the file holds."""
-        held = (
-            (NORMALS, self.normals),
-            (TANGENTS, self.tangents),
-            (UVS, self.uvs),
-            (WEIGHTS, self.joint_weights),
-        )
+        held = ((NORMALS, self.normals), (TANGENTS, self.tangents), (UVS, self.uvs), (WEIGHTS, self.joint_weights))
         return POSITIONS | sum(bit for bit, values in held if values is not None)
 
 

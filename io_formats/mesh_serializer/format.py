@@ -1,7 +1,5 @@
 """MeshSerializer2: names, capabilities, options, and recognition by the exact size (formats page, section 4)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -13,10 +13,7 @@ from ..geometry.vertices import drop_repeated_corners
 from .document import Document, Variant
 from .format import ReadOptions
 
-_TO_BLENDER = {
-    "UNITY": Basis(order=(0, 2, 1), signs=(-1, -1, 1)),
-    "SWAP_YZ": Basis(order=(0, 2, 1), signs=(1, 1, 1)),
-}
+_TO_BLENDER = {"UNITY": Basis(order=(0, 2, 1), signs=(-1, -1, 1)), "SWAP_YZ": Basis(order=(0, 2, 1), signs=(1, 1, 1))}
 """By the value of the option ``axes``. Both mirror, so winding and bitangent signs are flipped."""
 
 

@@ -50,8 +50,7 @@ def separate(scene: Scene) -> Scene:
         if not 1 < len(levels) <= MOST_LEVELS:
             continue
         ordered = replace(
-            node.mesh,
-            surfaces=[replace(surface, order=place) for place, surface in enumerate(node.mesh.surfaces)],
+            node.mesh, surfaces=[replace(surface, order=place) for place, surface in enumerate(node.mesh.surfaces)]
         )
         for lod, slots in enumerate(levels):
             part = replace(node, mesh=part_of_slots(ordered, slots))

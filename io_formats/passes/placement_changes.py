@@ -65,11 +65,7 @@ def _is_same_turn(now: float, base: float) -> bool:
 
 
 def node_edits(
-    base: Scene,
-    part: PlacementPart,
-    objects: Sequence[PlacedObject],
-    report: Report,
-    unshown: Collection[str] = (),
+    base: Scene, part: PlacementPart, objects: Sequence[PlacedObject], report: Report, unshown: Collection[str] = ()
 ) -> list[NodeEdit]:
     """Return the edits of the nodes of a file that the objects show, in the order of the objects, removals last.
 

@@ -34,10 +34,5 @@ def _body_shapes() -> Any:
 
 
 FAMILY = Family(
-    "second_life",
-    "Second Life",
-    FORMATS,
-    "second_life.md",
-    folders=(VIEWER_FOLDER,),
-    body_shapes=_body_shapes,
+    "second_life", "Second Life", FORMATS, "second_life.md", folders=(VIEWER_FOLDER,), body_shapes=_body_shapes
 )

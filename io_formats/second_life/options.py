@@ -3,24 +3,13 @@
 Animations have separate options.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..core.capabilities import Capabilities
-from ..core.options import (
-    Choice,
-    Option,
-    Options,
-    completes_models,
-    imports_bones,
-    imports_new_bones,
-    option,
-    shared,
-)
+from ..core.options import Choice, Option, Options, completes_models, imports_bones, imports_new_bones, option, shared
 
 
 def _moves_joints(values: Mapping[str, Any]) -> bool:

@@ -191,10 +191,7 @@ def read_quantized_frames(stream: ByteStream, bone_count: int) -> DeltaFrames:
     ranges: FloatArray = stream.array(np.float32, (2, 2, 3), "the ranges of translation and scale").copy()
     frames = _read_delta(stream, indices, _QUANTIZED)
     frames.translation_range, frames.scale_range = ranges[0], ranges[1]
-    for bits, pair, what in (
-        (TRANSLATION_BITS, ranges[0], "translation"),
-        (SCALE_BITS, ranges[1], "scale"),
-    ):
+    for bits, pair, what in ((TRANSLATION_BITS, ranges[0], "translation"), (SCALE_BITS, ranges[1], "scale")):
         animated = [axis for axis, bit in enumerate(bits) if frames.mask >> bit & 1]
         with np.errstate(over="ignore", invalid="ignore"):
             whole = np.isfinite(pair).all(axis=0) & np.isfinite(pair[0] + pair[1])
@@ -348,10 +345,6 @@ def _encode_delta(frames: DeltaFrames, layout: RecordLayout) -> bytes:
     step = "<u2" if layout is _QUANTIZED else "<f4"
     translation, scale = np.ascontiguousarray(frames.translation, step), np.ascontiguousarray(frames.scale, step)
     rotation = np.ascontiguousarray(frames.rotation, "<i2")
-    values = [
-        *(translation[..., axis] for axis in range(3)),
-        rotation,
-        *(scale[..., axis] for axis in range(3)),
-    ]
+    values = [*(translation[..., axis] for axis in range(3)), rotation, *(scale[..., axis] for axis in range(3))]
     head = bytes((frames.mask,)) + unigine_values.encode_integer(frames.frame_count)
     return head + layout.pack(frames.flags, values)

@@ -36,10 +36,7 @@ _HIGHEST = 65535
 
 
 def to_tracks(
-    frames: DeltaFrames | FlaggedFrames,
-    joints: Sequence[Joint],
-    *,
-    report: Report | None = None,
+    frames: DeltaFrames | FlaggedFrames, joints: Sequence[Joint], *, report: Report | None = None
 ) -> list[TransformTrack]:
     """Map the frames of a file to tracks, one for each animated bone in the file's order.
 

@@ -7,19 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers_export import (
-    add_nodes,
-    add_uv,
-    bpy,
-    export,
-    has,
-    indices,
-    materials,
-    node_group,
-    square,
-    tetra,
-    values,
-)
+from helpers_export import add_nodes, add_uv, bpy, export, has, indices, materials, node_group, square, tetra, values
 
 pytestmark = pytest.mark.needs_bpy
 

@@ -28,15 +28,7 @@ from helpers_export import (
     tetra,
     volume,
 )
-from helpers_placed import (
-    parts_of,
-    placed,
-    placed_normals,
-    placed_points,
-    placed_triangles,
-    shown_normals,
-    world_of,
-)
+from helpers_placed import parts_of, placed, placed_normals, placed_points, placed_triangles, shown_normals, world_of
 from scene_snapshot import changes, snapshot
 
 pytestmark = pytest.mark.needs_bpy

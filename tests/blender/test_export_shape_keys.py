@@ -85,11 +85,7 @@ def test_keys_survive_modifiers_that_make_the_same_faces(clean_blender: Any, kin
         modifier.use_mirror_merge = False
     mesh = mesh_in(scene_of())
     blocks = obj.data.shape_keys.key_blocks
-    assert (blocks["Long"].value, blocks["Muted"].mute, obj.show_only_shape_key) == (
-        pytest.approx(0.3),
-        True,
-        False,
-    )
+    assert (blocks["Long"].value, blocks["Muted"].mute, obj.show_only_shape_key) == (pytest.approx(0.3), True, False)
     blocks["Muted"].mute = False
     for name, found in {"Basis": mesh.points, **{key.name: key.points for key in mesh.shape_keys}}.items():
         for block in blocks:

@@ -7,20 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers_export import (
-    TETRA,
-    active,
-    add,
-    add_uv,
-    bpy,
-    drive,
-    key,
-    materials,
-    mesh_of,
-    push_down,
-    square,
-    tetra,
-)
+from helpers_export import TETRA, active, add, add_uv, bpy, drive, key, materials, mesh_of, push_down, square, tetra
 from helpers_models import TUBE, TUBE_FACES, joint_worlds, rig, scene_of, shown_points, skinned, skinned_points
 from round_trips import imported
 from scene_snapshot import changes, snapshot
@@ -523,10 +510,7 @@ def test_coarser_levels_come_with_the_finest(clean_blender: Any) -> None:
     coarse.meshferry.lod_of, coarse.meshferry.lod = fine, 2
     coarse.hide_set(True)
     scene = scene_of(source=[fine])
-    assert [(node.name, node.lod, node.lod_of) for node in scene.nodes] == [
-        ("Fine", 0, None),
-        ("Coarse", 2, 0),
-    ]
+    assert [(node.name, node.lod, node.lod_of) for node in scene.nodes] == [("Fine", 0, None), ("Coarse", 2, 0)]
     alone = scene_of(source=[coarse], use_hidden=True)
     assert [(node.name, node.lod) for node in alone.nodes] == [("Coarse", 0)]
 

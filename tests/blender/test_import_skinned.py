@@ -77,11 +77,7 @@ def skin(rng: np.random.Generator, joints: int = 7) -> Any:
     mesh.joint_weights = rng.random((60, 4)).astype(np.float32)
     mesh.joint_weights[::3, 2:] = 0
     mesh.joint_weights /= mesh.joint_weights.sum(axis=1, keepdims=True)
-    mesh.shape_keys = [
-        ShapeKey("Basis", points + 1),
-        ShapeKey("x" * 70, points * 2),
-        ShapeKey("x" * 71, points * 3),
-    ]
+    mesh.shape_keys = [ShapeKey("Basis", points + 1), ShapeKey("x" * 70, points * 2), ShapeKey("x" * 71, points * 3)]
     mesh.surfaces = [
         Surface("Skin", has_colors=False, shape_keys={"Basis": "base", "x" * 71: ""}),
         Surface("Skin", has_weights=True, lightmap_channel=0, lightmap_resolution=5),

@@ -266,10 +266,7 @@ LEAF = dim("leaf", is_color=True)
         (muted_node, replace(GREY, base_color=Tint(image=dim("wood", is_color=True)))),
         (inverted_green, replace(GREY, normal=NormalMap(dim("n"), is_green_down=True))),
         (curves, replace(GREY, normal=NormalMap(dim("n"), is_green_down=True))),
-        (
-            gltf_mask,
-            replace(GREY, opacity=Opacity.CLIP, alpha=Factor(1.0, LEAF, Channel.ALPHA), alpha_threshold=0.25),
-        ),
+        (gltf_mask, replace(GREY, opacity=Opacity.CLIP, alpha=Factor(1.0, LEAF, Channel.ALPHA), alpha_threshold=0.25)),
         (mixed_with_transparent, replace(GREY, opacity=Opacity.BLEND, alpha=Factor(1.0, LEAF, Channel.ALPHA))),
         (
             occlusion_on_color,

@@ -96,10 +96,7 @@ def test_a_source_with_another_size_or_date_is_compared(tmp_path, changed):
 
 @pytest.mark.parametrize(
     "spoil",
-    [
-        lambda output: (output / "file0.blend").unlink(),
-        lambda output: (output / "file0.blend").write_bytes(b"shorter"),
-    ],
+    [lambda output: (output / "file0.blend").unlink(), lambda output: (output / "file0.blend").write_bytes(b"shorter")],
     ids=["missing", "of another size"],
 )
 def test_a_result_without_its_output_is_not_valid(tmp_path, spoil):

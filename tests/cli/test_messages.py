@@ -106,9 +106,7 @@ def sentences(record: dict[str, Any]) -> Iterator[str]:
 
 @pytest.mark.needs_bpy
 @pytest.mark.parametrize(
-    "chosen",
-    ["examples", pytest.param("samples", marks=[pytest.mark.slow, pytest.mark.any_version])],
-    indirect=True,
+    "chosen", ["examples", pytest.param("samples", marks=[pytest.mark.slow, pytest.mark.any_version])], indirect=True
 )
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_all_commands_give_the_same_in_another_language(

@@ -124,11 +124,7 @@ def test_every_real_option_is_an_argument():
     from meshferry.io_formats.registry import FORMATS
 
     parser = build_parser()
-    for options in (
-        IMPORT_OPTIONS,
-        EXPORT_OPTIONS,
-        *(f.options() for f in FORMATS),
-    ):
+    for options in (IMPORT_OPTIONS, EXPORT_OPTIONS, *(f.options() for f in FORMATS)):
         for option in options:
             flag = "--" + option.keyword.replace("_", "-")
             argv = ["convert", "a", "b", flag]

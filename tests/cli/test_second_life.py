@@ -149,12 +149,9 @@ def test_broken_files_are_one_line(damage, meshferry, crate):
     data = crate.read_bytes()
     first = oracle.decode(data).header_size
     crate.write_bytes(
-        (
-            data[:200],
-            data[:first],
-            data[: first - 1] + b"]" + data[first:],
-            data[:first] + bytes(len(data) - first),
-        )[damage]
+        (data[:200], data[:first], data[: first - 1] + b"]" + data[first:], data[:first] + bytes(len(data) - first))[
+            damage
+        ]
     )
     for command in (["inspect"], ["check"], ["convert", crate.with_suffix(".dae")]):
         done = meshferry(command[0], crate, *command[1:])

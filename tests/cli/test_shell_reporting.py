@@ -141,10 +141,7 @@ def test_an_archive_of_opensim_is_named_with_the_command_for_it(meshferry, tmp_p
         (ImportError("libosl.so.1: failed to map segment from shared object"), "not enough memory to load"),
         (ImportError("bpy/__init__.so: cannot allocate memory"), "not enough memory to load"),
         (MemoryError(), "not enough memory to load"),
-        (
-            ImportError("/lib/libc.so.6: version `GLIBC_2.28' not found"),
-            "bpy cannot be loaded: /lib/libc",
-        ),
+        (ImportError("/lib/libc.so.6: version `GLIBC_2.28' not found"), "bpy cannot be loaded: /lib/libc"),
         (ImportError("libgomp.so.1: cannot allocate memory in static TLS block"), "bpy cannot be loaded: libgomp"),
     ],
     ids=str,

@@ -43,13 +43,7 @@ class KilledBatch:
     """One library, converted in peace and under fire."""
 
     def __init__(
-        self,
-        folder: Path,
-        files: int,
-        extension: str = "mesh",
-        seed: int = 1,
-        *,
-        only_driver: bool = False,
+        self, folder: Path, files: int, extension: str = "mesh", seed: int = 1, *, only_driver: bool = False
     ) -> None:
         self.folder = folder
         self.extension = extension

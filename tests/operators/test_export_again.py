@@ -64,8 +64,7 @@ def test_the_version_and_animations_inside_a_file_stay(clean_blender, samples, t
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["unigine/ms13_cyrillic_name.mesh", "timbermesh/CordialGnom__BeaverBucks.Folktails.Model.timbermesh"],
+    "name", ["unigine/ms13_cyrillic_name.mesh", "timbermesh/CordialGnom__BeaverBucks.Folktails.Model.timbermesh"]
 )
 def test_files_with_triangles_without_area_are_unchanged(clean_blender, samples, tmp_path, capfd, name):
     family, _, file = name.partition("/")

@@ -189,10 +189,7 @@ def test_a_batch_writes_a_file_for_each_collection(clean_blender, tmp_path):
     names = [_collection(bpy, name).name for name in ("Lodge.Folktails", "Mill.Model")]
     result = bpy.ops.export_scene.timbermesh_batch(directory=str(tmp_path), collections="\n".join(names))
     assert result == {"FINISHED"}
-    assert {path.name for path in tmp_path.iterdir()} == {
-        "Lodge.Folktails.Model.timbermesh",
-        "Mill.Model.timbermesh",
-    }
+    assert {path.name for path in tmp_path.iterdir()} == {"Lodge.Folktails.Model.timbermesh", "Mill.Model.timbermesh"}
 
 
 def test_a_batch_without_model_in_the_names(clean_blender, tmp_path):

@@ -44,11 +44,7 @@ def test_one_file_with_warnings(clean_blender, listener):
     messages = _messages()
     _succeed(messages, "mill.timbermesh", "first", "second", "first")
     _conclude(listener, messages)
-    assert listener.said("WARNING") == [
-        "first",
-        "second",
-        "mill.timbermesh: 3 objects, 12,804 triangles, 2 warnings",
-    ]
+    assert listener.said("WARNING") == ["first", "second", "mill.timbermesh: 3 objects, 12,804 triangles, 2 warnings"]
 
 
 def test_line_breaks_in_names_are_escaped(clean_blender, listener):
@@ -65,10 +61,7 @@ def test_one_of_several_fails(clean_blender, listener):
     _fail(messages, "broken.timbermesh")
     assert _conclude(listener, messages) == {"FINISHED"}
     assert listener.reports == [
-        (
-            "WARNING",
-            "Imported 19 of 20 files (3 objects, 12,804 triangles); broken.timbermesh: it is cut off",
-        )
+        ("WARNING", "Imported 19 of 20 files (3 objects, 12,804 triangles); broken.timbermesh: it is cut off")
     ]
 
 

@@ -447,10 +447,7 @@ def check_objects(shown: list[Any], data: bytes, orphans: Container[str] | None 
 
 @pytest.mark.parametrize(
     ("block", "rounds"),
-    [
-        (0, 4),
-        *(pytest.param(block, 50, marks=[pytest.mark.slow, pytest.mark.any_version]) for block in range(1, 4)),
-    ],
+    [(0, 4), *(pytest.param(block, 50, marks=[pytest.mark.slow, pytest.mark.any_version]) for block in range(1, 4))],
 )
 def test_random_edits_in_blender_arrive(
     whole: Path, tmp_path: Path, clean_blender: Any, block: int, rounds: int

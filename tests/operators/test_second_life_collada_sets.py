@@ -93,11 +93,7 @@ def make_house(bpy: Any, folder: Path) -> None:
     mesh = bpy.ops.mesh
     turned = {"location": (1.2345, -3.3, 0.7), "rotation_euler": (0.3, 1.1, -2.2), "scale": (1.3, 0.7, 2.1)}
     roof = add(
-        bpy,
-        "Roof.001",
-        lambda: mesh.primitive_uv_sphere_add(segments=16, ring_count=8),
-        [wood, moss, bricks],
-        **turned,
+        bpy, "Roof.001", lambda: mesh.primitive_uv_sphere_add(segments=16, ring_count=8), [wood, moss, bricks], **turned
     )
     roof.data.polygons.foreach_set("use_smooth", np.ones(len(roof.data.polygons), bool))
     add(bpy, "Roof.001_LOD1", mesh.primitive_cube_add, [wood, bricks], **turned)

@@ -335,13 +335,7 @@ def test_bones_that_cannot_follow_are_named(clean_blender: Any) -> None:
     assert "object.second_life_retarget" in lines
 
 
-OPERATORS = {
-    "set": {"shape": "MALE"},
-    "sex": {"sex": "MALE"},
-    "random": {},
-    "reset": {"tab": "BODY"},
-    "apply": {},
-}
+OPERATORS = {"set": {"shape": "MALE"}, "sex": {"sex": "MALE"}, "random": {}, "reset": {"tab": "BODY"}, "apply": {}}
 
 
 def link(bpy: Any, folder: Path, kind: str) -> Any:

@@ -361,9 +361,7 @@ def test_single_files_of_a_character(clean_blender, tmp_path, capfd):
         assert bpy.ops.export_scene.unigine_mesh(**mesh) == {"FINISHED"}
         assert bpy.ops.export_scene.unigine_anim(**clip) == {"FINISHED"}
     names = sorted(path.name for path in tmp_path.iterdir())
-    assert names == [
-        *("Rig.skeleton", "Rig.skeleton.meta", "tube.mesh_skinned", "tube.mesh_skinned.meta", "walk.anim"),
-    ]
+    assert names == [*("Rig.skeleton", "Rig.skeleton.meta", "tube.mesh_skinned", "tube.mesh_skinned.meta", "walk.anim")]
     assert capfd.readouterr().out.count(EXPERIMENTAL) == 1
     written, animation = (decode((tmp_path / name).read_bytes()) for name in ("tube.mesh_skinned", "walk.anim"))
     assert written.guid == animation.guid

@@ -281,12 +281,7 @@ def test_the_exporter_of_a_collection_names_the_files_of_that_collection(clean_b
     body = layout.panel.return_value[1]
     layout.panel.return_value = (MagicMock(), body)
     panel = SimpleNamespace(
-        layout=layout,
-        panel_prefix="X",
-        filename_ext=".mesh",
-        use_hidden=False,
-        use_instances=True,
-        mesh_files="EACH",
+        layout=layout, panel_prefix="X", filename_ext=".mesh", use_hidden=False, use_instances=True, mesh_files="EACH"
     )
     panel.shown_source = lambda context: operator.shown_source(panel, context)
     panel.names = lambda context, source: operator.names(panel, context, source)

@@ -175,11 +175,7 @@ def _drawn_list(lamp, context):
             for index, row in enumerate(getattr(owner, name)):
                 cls.draw_item(cls, context, self, owner, row, 0, owner, "", index)
 
-    shown = SimpleNamespace(
-        object=lamp,
-        preferences=context.preferences,
-        region=SimpleNamespace(width=400, type="UI"),
-    )
+    shown = SimpleNamespace(object=lamp, preferences=context.preferences, region=SimpleNamespace(width=400, type="UI"))
     unigine_panel.surfaces_panel.draw(SimpleNamespace(layout=Row()), shown)
     return names
 

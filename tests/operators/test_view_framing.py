@@ -68,12 +68,7 @@ def test_the_view_of_the_drop_is_framed_or_else_the_largest(in_window):
 
 @pytest.mark.parametrize(
     "area",
-    [
-        _area(perspective="CAMERA"),
-        _area(local_view=object()),
-        _area(lock_object=object()),
-        _area(lock_cursor=True),
-    ],
+    [_area(perspective="CAMERA"), _area(local_view=object()), _area(lock_object=object()), _area(lock_cursor=True)],
     ids=["camera", "local", "object", "cursor"],
 )
 def test_views_that_show_something_on_purpose_stay(in_window, area):

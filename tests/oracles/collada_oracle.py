@@ -184,11 +184,7 @@ def _geometry(element: ET.Element, ids: dict[Any, ET.Element]) -> Geometry:
 
 
 def _walk(
-    node: ET.Element,
-    above: Matrix,
-    ids: dict[Any, ET.Element],
-    geometries: dict[Any, Geometry],
-    found: list[Instance],
+    node: ET.Element, above: Matrix, ids: dict[Any, ET.Element], geometries: dict[Any, Geometry], found: list[Instance]
 ) -> None:
     if node.get("type") == "JOINT":
         return

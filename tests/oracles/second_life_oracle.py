@@ -443,10 +443,7 @@ def decode_bundle(data: bytes) -> Bundle:
         require(0 <= instance["mesh_id"] < len(assets), "an instance of no mesh")
         instances.append(
             Instance(
-                instance["mesh_id"],
-                instance["label"],
-                matrices([instance["transform"]])[0],
-                list(instance["material"]),
+                instance["mesh_id"], instance["label"], matrices([instance["transform"]])[0], list(instance["material"])
             )
         )
     return Bundle(value.get("name", ""), assets, instances, value)

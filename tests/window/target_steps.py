@@ -7,19 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import bpy
-from window import (
-    DRAW,
-    FOLDER,
-    Steps,
-    check,
-    file_dialog,
-    in_view3d,
-    picture,
-    press,
-    show_sidebar,
-    wait_for,
-    window,
-)
+from window import DRAW, FOLDER, Steps, check, file_dialog, in_view3d, picture, press, show_sidebar, wait_for, window
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "codec" / "helpers"))  # of the tests of the codecs
 import timber_mod
@@ -66,10 +54,7 @@ def blueprint() -> Steps:
     activate(roof)
     with in_view3d():
         check(bpy.ops.export_scene.timbermesh_blueprint.poll(), "the blueprint can be exported")
-    name = yield from file_dialog(
-        lambda: bpy.ops.export_scene.timbermesh("INVOKE_DEFAULT"),
-        "target-collection-dialog",
-    )
+    name = yield from file_dialog(lambda: bpy.ops.export_scene.timbermesh("INVOKE_DEFAULT"), "target-collection-dialog")
     check(bool(name) and not (model.parent / name).exists(), f"an export proposes the new file '{name}'")
     with in_view3d():
         bpy.ops.export_scene.timbermesh_batch(directory=f"{model.parent}/", parts="OBJECTS", append_model_to_name=False)

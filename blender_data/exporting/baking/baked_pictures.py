@@ -1,7 +1,5 @@
 """Baked maps -> pictures and values of a shading, and temporary materials that show it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 

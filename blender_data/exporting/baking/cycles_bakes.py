@@ -1,7 +1,5 @@
 """Bakes of one map of a material: Emission nodes in place of its shaders show their values, and Cycles renders them."""
 
-from __future__ import annotations
-
 import contextlib
 from dataclasses import dataclass, field
 from typing import Any

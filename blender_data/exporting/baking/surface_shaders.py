@@ -1,7 +1,5 @@
 """The shaders of a material, the values of their inputs, and what these depend on."""
 
-from __future__ import annotations
-
 import os
 from enum import Enum
 from typing import Any

@@ -224,12 +224,7 @@ class LodModelExport(SceneExport):
         return model
 
     def _read_shapes(
-        self,
-        model: ModelNodes,
-        objects: ModelObjects,
-        finest: _Part,
-        into: Matrix4,
-        armature: bpy.types.Object | None,
+        self, model: ModelNodes, objects: ModelObjects, finest: _Part, into: Matrix4, armature: bpy.types.Object | None
     ) -> None:
         """Read the physics shape and the hulls of a model; nothing deforms them."""
         if objects.physics is not None:

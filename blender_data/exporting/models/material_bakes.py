@@ -1,7 +1,5 @@
 """Which materials of an export are baked, on which meshes, and the plain materials that stand for them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Parts of materials that neither the diffuse picture nor the glTF material of an upload set can hold."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import bpy

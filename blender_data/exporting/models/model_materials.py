@@ -1,7 +1,5 @@
 """Materials of models with levels of detail: baked where an upload set needs it, read, and their losses reported."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Parts of models that an imported placement shows: their changes, which no file of the placement holds."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

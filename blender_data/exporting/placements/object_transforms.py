@@ -4,8 +4,6 @@ World matrices of Blender are in single precision: a chain of scaled parents los
 error can be millimetres.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Objects made in Blender in an imported file that places models: their nodes, and the files of their meshes."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

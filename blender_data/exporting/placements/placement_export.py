@@ -1,7 +1,5 @@
 """Blender -> Scene for files that place models: nodes for objects, parts for instanced collections, cameras."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Models of a placement: meshes after evaluation, each stored once even if several objects show it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any

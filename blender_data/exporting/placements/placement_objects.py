@@ -1,7 +1,5 @@
 """Objects of an imported placement: those of its nodes, of models at nodes, and those that the user added."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

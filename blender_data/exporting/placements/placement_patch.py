@@ -1,7 +1,5 @@
 """Write changes of an imported collection back into the file that places its models; all other bytes stay unchanged."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence

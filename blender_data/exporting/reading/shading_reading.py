@@ -4,8 +4,6 @@ This is the inverse of ``shading/shaders``. Node setups of artists and of Blende
 other nodes are reported, once for each material.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any

@@ -289,12 +289,7 @@ class Pool:
     """
 
     def __init__(
-        self,
-        setup: Setup,
-        jobs: int,
-        recycle_after: int = RECYCLE_AFTER,
-        *,
-        command: Sequence[str] | None = None,
+        self, setup: Setup, jobs: int, recycle_after: int = RECYCLE_AFTER, *, command: Sequence[str] | None = None
     ) -> None:
         self.setup = setup
         self.recycle_after = recycle_after

@@ -1,7 +1,5 @@
 """Second Life Animation: names, capabilities, options, and recognition by plausible values (format page, section 1)."""
 
-from __future__ import annotations
-
 import math
 import struct
 from dataclasses import dataclass
@@ -99,12 +97,7 @@ def _is_plausible(head: bytes, layout: str) -> bool:
 
 
 _ANIMATION = Capabilities(
-    meshes=False,
-    skeletons=True,
-    joint_clips=True,
-    keyed_clips=True,
-    longest_clip=LONGEST,
-    knows_joint=_knows_joint,
+    meshes=False, skeletons=True, joint_clips=True, keyed_clips=True, longest_clip=LONGEST, knows_joint=_knows_joint
 )
 SECOND_LIFE_ANIMATION = FileFormat(
     name="second_life_animation",

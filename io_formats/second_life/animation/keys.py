@@ -188,11 +188,7 @@ def needed_between(exact: Floats, stored: Floats, times: Floats, fixed: Indices,
 
 
 def _split_segments(
-    values: Floats,
-    samples: _Samples,
-    segments: tuple[Indices, Indices],
-    above: Floats,
-    limit: Floats,
+    values: Floats, samples: _Samples, segments: tuple[Indices, Indices], above: Floats, limit: Floats
 ) -> None:
     """Split segments recursively; set in ``values`` the significance of each sample at which one is split.
 

@@ -259,11 +259,7 @@ def _with_codes(document: SecondLifeAnimation) -> SecondLifeAnimation:
 
 
 def _from_samples(
-    clip: Clip,
-    skeleton: Skeleton,
-    original: SecondLifeAnimation | None,
-    options: WriteOptions,
-    scene: Scene,
+    clip: Clip, skeleton: Skeleton, original: SecondLifeAnimation | None, options: WriteOptions, scene: Scene
 ) -> SecondLifeAnimation:
     """Encode samples with as few keys as possible; joints unchanged since the import keep the keys of their file."""
     motion = motion_of(skeleton, clip, fit=options.use_avatar_proportions)
@@ -355,11 +351,7 @@ def _update_priorities(joints: Sequence[JointKeys], file_base: int, base: int, p
 
 
 def _kept_joints(
-    original: SecondLifeAnimation,
-    document: SecondLifeAnimation,
-    motion: AvatarMotion,
-    skeleton: Skeleton,
-    fps: float,
+    original: SecondLifeAnimation, document: SecondLifeAnimation, motion: AvatarMotion, skeleton: Skeleton, fps: float
 ) -> list[JointKeys]:
     """Return the joints of the original file in its order; a changed joint becomes a placeholder without keys.
 

@@ -182,14 +182,7 @@ def total_of(figures: Iterable[Figures]) -> Total:
     is_rigged = any(one.joints for one in figures)
     animesh = costs.ANIMESH_BASE + sum(one.animesh for one in figures) if is_rigged else 0.0
     is_least = any(one.physics_shape == TRIANGLES for one in figures)
-    return Total(
-        download,
-        server,
-        physics,
-        animesh,
-        sum(one.complexity for one in figures),
-        is_least,
-    )
+    return Total(download, server, physics, animesh, sum(one.complexity for one in figures), is_least)
 
 
 def _same_geometry(one: DecodedAsset, other: DecodedAsset) -> bool:

@@ -291,9 +291,7 @@ def _group(joint: TableJoint) -> str:
     return COLLISION_GROUP if joint.is_collision_volume else ATTACHMENT_GROUP
 
 
-def _rotation_and_scale(
-    matrix: Matrix,
-) -> tuple[tuple[float, float, float, float], tuple[float, float, float]]:
+def _rotation_and_scale(matrix: Matrix) -> tuple[tuple[float, float, float, float], tuple[float, float, float]]:
     """Return rotation (w, x, y, z) and scale of a (4, 4) matrix without shear."""
     linear = matrix[:3, :3]
     scale = np.linalg.norm(linear, axis=0)

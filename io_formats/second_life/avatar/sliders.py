@@ -339,9 +339,7 @@ def effective_weights(values: Mapping[int, float]) -> Floats:
 
 
 def evaluate_shape(
-    values: Mapping[int, float],
-    overrides: Mapping[str, Floats] | None = None,
-    locked: Container[str] = (),
+    values: Mapping[int, float], overrides: Mapping[str, Floats] | None = None, locked: Container[str] = ()
 ) -> ShapedJoints:
     """Return the joints of a shape.
 

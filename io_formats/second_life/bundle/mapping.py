@@ -127,11 +127,7 @@ def _value(instance: Instance) -> dict[str, Any]:
                 "binding": material.binding,
                 "fullbright": material.fullbright,
                 "diffuse": sorted_map(
-                    {
-                        "filename": material.filename,
-                        "label": material.label,
-                        "color": singles(material.color),
-                    }
+                    {"filename": material.filename, "label": material.label, "color": singles(material.color)}
                 ),
             }
         )
@@ -139,12 +135,7 @@ def _value(instance: Instance) -> dict[str, Any]:
     ]
     transform = np.asarray(instance.transform, np.float64).reshape(4, 4).T.reshape(16)
     return sorted_map(
-        {
-            "label": instance.label,
-            "material": materials,
-            "mesh_id": int(instance.mesh),
-            "transform": singles(transform),
-        }
+        {"label": instance.label, "material": materials, "mesh_id": int(instance.mesh), "transform": singles(transform)}
     )
 
 

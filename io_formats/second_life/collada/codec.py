@@ -145,12 +145,7 @@ class NodeReader:
     """Reads the nodes of the scene, and the meshes that they hold."""
 
     def __init__(
-        self,
-        tree: Tree,
-        geometries: GeometryReader,
-        skins: SkinReader,
-        materials: MaterialReader,
-        findings: Findings,
+        self, tree: Tree, geometries: GeometryReader, skins: SkinReader, materials: MaterialReader, findings: Findings
     ) -> None:
         self._tree = tree
         self._geometries = geometries

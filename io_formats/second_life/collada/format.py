@@ -1,7 +1,5 @@
 """Collada: names, capabilities, options, and recognition by the root element."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from ...core.capabilities import ANY_NUMBER

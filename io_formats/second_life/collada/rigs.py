@@ -28,10 +28,7 @@ _LEAST_UNIT = 3.0
 _NEAR = 0.02
 """Median distance of the joints from the avatar's, in metres, up to which no other transform is tried."""
 
-_UP = {
-    "X_UP": ((0, -1, 0), (0, 0, -1), (1, 0, 0)),
-    "Y_UP": ((1, 0, 0), (0, 0, -1), (0, 1, 0)),
-}
+_UP = {"X_UP": ((0, -1, 0), (0, 0, -1), (1, 0, 0)), "Y_UP": ((1, 0, 0), (0, 0, -1), (0, 1, 0))}
 _QUARTER = np.array(((0.0, -1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0)))
 """Rotation by 90° about Z, from a figure that faces -Y to the avatar, which faces +X."""
 

@@ -254,7 +254,4 @@ def strongest(
     if off.any():
         weights = weights.copy()
         weights[off] = weights[off] / total[off, None]
-    return (
-        np.where(weights > 0, indices, 0).astype(np.int32),
-        np.ascontiguousarray(weights, np.float32),
-    )
+    return (np.where(weights > 0, indices, 0).astype(np.int32), np.ascontiguousarray(weights, np.float32))

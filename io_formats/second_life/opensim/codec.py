@@ -390,8 +390,7 @@ class _Reader:
         report = self._report
         if self._control is None:
             report.change(
-                "control-file-missing",
-                "There is no archive.xml; regions stand where the names of their folders say",
+                "control-file-missing", "There is no archive.xml; regions stand where the names of their folders say"
             )
         if self._skipped:
             files = counted(self._skipped_count, "file")

@@ -1,7 +1,5 @@
 """OpenSim Archive: names, capabilities, options, and recognition by the names of the first files in it."""
 
-from __future__ import annotations
-
 import re
 import zlib
 from collections.abc import Iterator

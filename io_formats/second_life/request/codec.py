@@ -157,12 +157,5 @@ def _instance(instance: RequestInstance) -> dict[str, Any]:
 def _face(face: RequestFace) -> dict[str, Any]:
     look: dict[str, Any] = {"diffuse_color": [float(part) for part in face.color], "fullbright": face.fullbright}
     if face.texture is not None:
-        look |= {
-            "image": face.texture,
-            "scales": 1.0,
-            "scalet": 1.0,
-            "offsets": 0.0,
-            "offsett": 0.0,
-            "imagerot": 0.0,
-        }
+        look |= {"image": face.texture, "scales": 1.0, "scalet": 1.0, "offsets": 0.0, "offsett": 0.0, "imagerot": 0.0}
     return look

@@ -1,7 +1,5 @@
 """Second Life Upload Request: names, capabilities and options."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ...core.format import FileFormat, modules_of

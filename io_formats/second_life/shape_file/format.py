@@ -1,7 +1,5 @@
 """Second Life Shape: names, capabilities, options, and recognition by the root element or the first line."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ...core.capabilities import Capabilities

@@ -4,8 +4,6 @@ The viewer uploads them apart from the meshes (*Build > Upload > Material*) and 
 so that repeats, offset and rotation are reported for the user to enter.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from xml.etree import ElementTree as ET

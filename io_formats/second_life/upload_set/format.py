@@ -1,7 +1,5 @@
 """Second Life Upload Set: names, capabilities and options."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from ...core.format import FileFormat, modules_of

@@ -263,12 +263,7 @@ class _SetBuilder:
         return self.materials.slot_symbols(mesh.materials or [""], _used_slots(mesh), name, mesh.symbols)
 
     def _rig(
-        self,
-        model: Model,
-        bones: Skeleton,
-        turn: Matrix,
-        levels: Sequence[Sequence[FaceArrays]],
-        report: Report,
+        self, model: Model, bones: Skeleton, turn: Matrix, levels: Sequence[Sequence[FaceArrays]], report: Report
     ) -> Rig:
         """Return the binding of a model, and add it to the bindings of its skeleton."""
         used, _ = binding.used_joints([face for faces in levels for face in faces], len(bones.joints), model.name)

@@ -1,7 +1,5 @@
 """Rules of the game for blueprints (docs/formats/timberborn_blueprints.md, sections 5, 6 and 9)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Bytes -> document of a blueprint, and blueprints on top of each other (docs/formats/timberborn_blueprints.md)."""
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import json

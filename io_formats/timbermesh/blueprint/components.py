@@ -1,7 +1,5 @@
 """The game's components of a node: transforms, colliders, cells and points (format page, sections 2, 6 and 7)."""
 
-from __future__ import annotations
-
 import math
 from array import array
 from collections.abc import Iterator, Mapping, Sequence

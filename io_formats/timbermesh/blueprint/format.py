@@ -1,7 +1,5 @@
 """Timberborn Blueprint: names, capabilities, options, and recognition by members of blueprints in JSON."""
 
-from __future__ import annotations
-
 import os
 import re
 from dataclasses import dataclass

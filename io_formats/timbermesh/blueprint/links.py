@@ -4,8 +4,6 @@ Paths are compared without case. Folders above a file are looked at one by one; 
 for all files that are open.
 """
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Blueprint -> Placement (docs/formats/timberborn_blueprints.md, section 8), with the models of its mod; facts."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path

@@ -6,8 +6,6 @@ The key of a node is a JSON pointer into the blueprint with all nested blueprint
 values of nodes inside a nested child in the ``Modification`` of that child.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import math

@@ -1,7 +1,5 @@
 """Size, cells, entrance, colliders and construction base of a new building, from the bounds of its models."""
 
-from __future__ import annotations
-
 import copy
 import json
 import math

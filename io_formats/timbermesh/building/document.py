@@ -1,7 +1,5 @@
 """The blueprint of a new building: all members, or those of another blueprint with a new model."""
 
-from __future__ import annotations
-
 import copy
 import json
 import re

@@ -1,7 +1,5 @@
 """The folder of a mod: its manifest, lists of buildings and texts, and changes of them that keep all other bytes."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """Names that a new building may use: of goods, needs, tool groups, construction bases, buildings and materials."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The options of a new building."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 

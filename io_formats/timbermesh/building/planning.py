@@ -1,7 +1,5 @@
 """Plan of the files of new buildings in a mod, with all refusals before the first byte is written."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

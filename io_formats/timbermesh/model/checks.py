@@ -141,10 +141,7 @@ def _check_properties(report: Report, node: codec.Node) -> None:
         elif found.scalar_type not in (
             codec.ScalarType.FLOAT32,
             codec.ScalarType.UNSPECIFIED,
-        ) or found.dimension not in (
-            needed,
-            0,
-        ):
+        ) or found.dimension not in (needed, 0):
             template = "vertex property '{}' is not {} × float32; the game reads garbage"
             report.error("property-type", template, Named("layer", name), needed)
         elif name == "position" and not np.isfinite(np.frombuffer(found.data, "<f4", count * 3)).all():

@@ -1,7 +1,5 @@
 """Timbermesh: names, capabilities, options, and recognition by the content."""
 
-from __future__ import annotations
-
 import zlib
 from dataclasses import dataclass
 

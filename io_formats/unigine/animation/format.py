@@ -1,7 +1,5 @@
 """UNIGINE Animation: names, capabilities, versions, options, and recognition by the magic number."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ...core.capabilities import Capabilities

@@ -393,11 +393,7 @@ def check_read_surface(stream: ByteStream, surface: Surface, tally: Tally, *, sh
         if uvs is not None and not np.isfinite(uvs).all():
             tally.add("nan-uv-coordinates", surface.name)
     if surface.weights is not None:
-        tally.add(
-            "unnormalised-weights",
-            surface.name,
-            uneven_weights(surface.weights.counts, surface.weights.values),
-        )
+        tally.add("unnormalised-weights", surface.name, uneven_weights(surface.weights.counts, surface.weights.values))
 
 
 def check_version(document: MeshFile) -> None:

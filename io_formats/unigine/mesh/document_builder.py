@@ -299,7 +299,7 @@ class MeshBuilder:
     def __init__(self, scene: sc.Scene, options: mesh_format.WriteOptions) -> None:
         self.version = options.mesh_version.lower()
         self.scene = rotate_180(scene, back=True) if options.use_turn else scene
-        if self.version == SEPARATE_SKELETON_VERSION:
+        if self.version == mesh_format.SEPARATE_SKELETON_VERSION:
             self.scene = with_parents_first(self.scene)
         self.node, self.mesh = only_mesh(self.scene, "UNIGINE mesh")
         self.embeds = options.use_embedded_animation

@@ -1,7 +1,5 @@
 """UNIGINE Mesh: names, capabilities, versions, options, and recognition by the magic number."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

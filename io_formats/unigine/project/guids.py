@@ -5,8 +5,6 @@ confirms the result. Only if that fails are all ``.meta`` files read, once, sinc
 listing them.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

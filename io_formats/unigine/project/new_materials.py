@@ -41,12 +41,7 @@ _BLEND_OPTIONS = (2, 17)
 """First SDK that has the factors of blending as options, not as an element."""
 _EXTENSION = ".mat"
 _WRAPS = {Extension.REPEAT: "", Extension.EXTEND: "clamp", Extension.CLIP: "border"}
-_PROJECTIONS = {
-    Projection.BOX_OBJECT: 2,
-    Projection.BOX_WORLD: 3,
-    Projection.TOP_OBJECT: 4,
-    Projection.TOP_WORLD: 5,
-}
+_PROJECTIONS = {Projection.BOX_OBJECT: 2, Projection.BOX_WORLD: 3, Projection.TOP_OBJECT: 4, Projection.TOP_WORLD: 5}
 """Value of the state ``base_mapping`` for each projection. For UV it is the index of the UV map, 0 or 1."""
 _TEST_AT = 0.5
 """Opacity from which the engine's alpha test shows a pixel, as a value of the material."""

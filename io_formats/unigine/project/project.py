@@ -1,7 +1,5 @@
 """A UNIGINE project: its folder, its files by reference, its materials, and those of its meshes (section 4.6)."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """Nodes for objects that are new in an imported scene, with their files beside it, made like those of new scenes."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import re

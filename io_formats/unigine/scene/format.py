@@ -1,7 +1,5 @@
 """UNIGINE Scene: names, capabilities, options, and recognition by the root element (docs/formats/unigine_scenes.md)."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, replace
 

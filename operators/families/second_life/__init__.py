@@ -82,10 +82,4 @@ class Check(CheckScene):
         findings += shape_findings((model.finest for model in chosen_models(context)), context.scene.objects)
 
 
-HOOKS = Hooks(
-    importer=Importer,
-    exporters=EXPORTERS,
-    check=Check,
-    sidebar=main_panel,
-    has_closed_copies=False,
-)
+HOOKS = Hooks(importer=Importer, exporters=EXPORTERS, check=Check, sidebar=main_panel, has_closed_copies=False)

@@ -120,10 +120,7 @@ def make_level(context: bpy.types.Context, finest: Any, level: int) -> Any:
     from ....io_formats.second_life.models.models import models_of
 
     options = replace(
-        to_export_options(last_upload_values(context)),
-        missing_levels="MAKE",
-        use_as_imported=False,
-        use_hidden=True,
+        to_export_options(last_upload_values(context)), missing_levels="MAKE", use_as_imported=False, use_hidden=True
     )
     source = object_selection.Source("OBJECTS", objects=(finest,))
     can = replace(SECOND_LIFE_UPLOAD.capabilities, bakes_materials=False)

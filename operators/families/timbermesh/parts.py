@@ -1,7 +1,5 @@
 """Parts of a layout that are exported to separate files, and objects that represent the children of a blueprint."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -153,10 +153,7 @@ def million(_triangles: int, _rounds: int, folder: Path) -> list[Row]:
     return [
         Row(f"processor time of a file of {MANY:,} (µs)", long, 250, f"{FEW:,}: {short:.0f}"),
         Row(
-            f"peak memory, {MANY:,} files (MiB)",
-            many["peak"] / MEBIBYTE,
-            500,
-            f"{FEW:,}: {few['peak'] / MEBIBYTE:.0f}",
+            f"peak memory, {MANY:,} files (MiB)", many["peak"] / MEBIBYTE, 500, f"{FEW:,}: {few['peak'] / MEBIBYTE:.0f}"
         ),
     ]
 

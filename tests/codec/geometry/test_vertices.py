@@ -249,9 +249,7 @@ def test_points_that_part_later_are_not_welded() -> None:
     keyed = replace(mesh, shape_keys=[sc.ShapeKey("k", track[1])])
     assert len(weld(keyed)[0].points) == 3
     weighted = replace(
-        mesh,
-        joint_indices=np.array([[0], [1], [0], [0]], np.int32),
-        joint_weights=np.ones((4, 1), np.float32),
+        mesh, joint_indices=np.array([[0], [1], [0], [0]], np.int32), joint_weights=np.ones((4, 1), np.float32)
     )
     assert len(weld(weighted)[0].points) == 3
 

@@ -9,11 +9,7 @@ import numpy as np
 from meshferry.io_formats.core import scene as sc
 from meshferry.io_formats.timbermesh.model import codec
 
-IDENTITY: dict[str, Any] = {
-    "position": (0.0, 0.0, 0.0),
-    "rotation": (0.0, 0.0, 0.0, 1.0),
-    "scale": (1.0, 1.0, 1.0),
-}
+IDENTITY: dict[str, Any] = {"position": (0.0, 0.0, 0.0), "rotation": (0.0, 0.0, 0.0, 1.0), "scale": (1.0, 1.0, 1.0)}
 
 
 def node(name: str = "Root", parent: int = -1, **fields: Any) -> codec.Node:

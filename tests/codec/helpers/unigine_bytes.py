@@ -108,10 +108,7 @@ ALL = {
 # -- animations and skeletons ---------------------------------------------------------------------
 
 # The child stands before its parent: tip two metres above base, which is turned about Z and scaled along Y.
-_ARM = Rig(
-    (("tip", 1), ("base", -1)),
-    (floats(0, 0, 2, 0, 0, 0, 1, 1, 1, 1), floats(1, 0, 0, 0, 0, 0.6, 0.8, 1, 2, 1)),
-)
+_ARM = Rig((("tip", 1), ("base", -1)), (floats(0, 0, 2, 0, 0, 0, 1, 1, 1, 1), floats(1, 0, 0, 0, 0, 0.6, 0.8, 1, 2, 1)))
 
 EMBEDDED = encode(
     [
@@ -130,11 +127,7 @@ EMBEDDED = encode(
         *(plain(0x08), shorts(0, 0, 32767, 0)),  # base: rotation alone, half a turn
     ]
 )
-EMBEDDED_TRANSLATION = (
-    ((0, 0, 2), (1, -0.5, 0.25)),
-    ((0, 0, 2), (1, 0.5, 0.25)),
-    ((3, 0, 4), (1, 0.5, 0.25)),
-)
+EMBEDDED_TRANSLATION = (((0, 0, 2), (1, -0.5, 0.25)), ((0, 0, 2), (1, 0.5, 0.25)), ((3, 0, 4), (1, 0.5, 0.25)))
 EMBEDDED_ROTATION = (
     ((0, 0, 0, 32767), (0, 0, 23169, 23169)),
     ((0, 0, 0, 32767), (0, 0, 23169, 23169)),

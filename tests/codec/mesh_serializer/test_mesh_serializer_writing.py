@@ -209,10 +209,7 @@ def test_large_meshes_become_numbered_files(columns: int, rows: int) -> None:
 
 def test_small_meshes_are_not_split() -> None:
     scene = scene_of(grid(20, 20), grid(181, 170))
-    assert [part.name for part in api.files_of(scene, MESH_SERIALIZER, {"large_meshes": "SPLIT"})] == [
-        "Part1",
-        "Part2",
-    ]
+    assert [part.name for part in api.files_of(scene, MESH_SERIALIZER, {"large_meshes": "SPLIT"})] == ["Part1", "Part2"]
     assert scene.warnings == []
 
 

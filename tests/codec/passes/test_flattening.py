@@ -70,10 +70,7 @@ def test_children_stand_where_their_parents_put_them() -> None:
 @pytest.mark.parametrize("scale", [(1, 1, 3), (-1, 1, 1), (2, -3, 0.5), (-1, -2, -3)])
 def test_normals_look_where_faces_do(scale: tuple[float, float, float]) -> None:
     leaning = (math.cos(0.3), math.sin(0.3), 0.0, 0.0)
-    (node,) = flat(
-        Node("a", parent=1, rotation=leaning, mesh=triangle()),
-        Node("b", scale=scale),
-    ).nodes
+    (node,) = flat(Node("a", parent=1, rotation=leaning, mesh=triangle()), Node("b", scale=scale)).nodes
     mesh = node.mesh
     assert mesh is not None
     assert mesh.normal is not None
@@ -117,10 +114,7 @@ def test_levels_of_detail_find_their_finest() -> None:
         Node("fine", mesh=triangle()),
         Node("coarse", mesh=triangle(), lod=1, lod_of=1),
     )
-    assert [(node.name, node.lod, node.lod_of) for node in scene.nodes] == [
-        ("fine", 0, None),
-        ("coarse", 1, 0),
-    ]
+    assert [(node.name, node.lod, node.lod_of) for node in scene.nodes] == [("fine", 0, None), ("coarse", 1, 0)]
 
 
 def world_points(node: Node) -> Any:

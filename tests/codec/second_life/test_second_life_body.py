@@ -55,14 +55,8 @@ DAMAGED = {
     "other file": (b"PNG" + GOOD[3:], "does not begin with"),
     "vertices": (GOOD[:63] + b"\xff\xff" + GOOD[65:], "bytes expected for positions"),
     "faces": (GOOD[:FACES_AT] + b"\xff\xff" + GOOD[FACES_AT + 2 :], "bytes expected for faces"),
-    "face beyond": (
-        GOOD.replace(LAST_FACE, struct.pack("<3h", 2, 1, 4)),
-        "A face uses vertex 4 of 4",
-    ),
-    "face below": (
-        GOOD.replace(LAST_FACE, struct.pack("<3h", 2, 1, -1)),
-        "A face uses vertex -1 of 4",
-    ),
+    "face beyond": (GOOD.replace(LAST_FACE, struct.pack("<3h", 2, 1, 4)), "A face uses vertex 4 of 4"),
+    "face below": (GOOD.replace(LAST_FACE, struct.pack("<3h", 2, 1, -1)), "A face uses vertex -1 of 4"),
     "joint": (GOOD.replace(b"mHead", b"mHeat"), "no joint 'mHeat'"),
     "joint without end": (GOOD.replace(name64("mHead"), b"m" * 64), "has no end within 64 bytes"),
     "weight": (GOOD.replace(struct.pack("<f", 1.5), struct.pack("<f", 3.5)), "Vertex 3 has the weight 3.5"),

@@ -224,13 +224,7 @@ def test_linden_labs_library_finds_the_same_values(decoded: dict[str, oracle.Ass
 @pytest.mark.parametrize("damage", range(5))
 def test_the_oracle_refuses_what_is_damaged(damage: int, folder: Path) -> None:
     data = (folder / "synthetic" / "synth_rig_cv.llmesh").read_bytes()
-    broken = (
-        data[:-1],
-        data[:40],
-        data.replace(b"high_lod", b"high_lop"),
-        data[:-300] + bytes(300),
-        data[1:],
-    )[damage]
+    broken = (data[:-1], data[:40], data.replace(b"high_lod", b"high_lop"), data[:-300] + bytes(300), data[1:])[damage]
     if damage == 2:
         assert "high_lod" not in oracle.decode(broken).levels
         return

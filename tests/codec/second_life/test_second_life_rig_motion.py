@@ -159,8 +159,7 @@ Y_UP = np.array([[1, 0, 0], [0, 0, 1], [0, -1, 0]], float)
 
 
 @pytest.mark.parametrize(
-    ("turn", "size", "prefix"),
-    [(np.identity(3), 1.0, "mixamorig:"), (FACES_X, 1.3, ""), (Y_UP, 100.0, "mixamorig1:")],
+    ("turn", "size", "prefix"), [(np.identity(3), 1.0, "mixamorig:"), (FACES_X, 1.3, ""), (Y_UP, 100.0, "mixamorig1:")]
 )
 def test_limbs_point_the_same_way(turn: Array, size: float, prefix: str) -> None:
     scene, rig = moving_rig(turn, size, prefix)

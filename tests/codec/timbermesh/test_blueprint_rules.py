@@ -113,14 +113,9 @@ def test_a_partial_modification_keeps_the_other_numbers(save: Save) -> None:
 def test_owners_tell_which_file_holds_a_place(save: Save) -> None:
     collider = {"CollidersSpec": {"SphereColliders": [{"Radius": 1}]}}
     save("Deep.blueprint.json", part("", {"Leaf": part(position=(1, 0, 0)), "Twig": part(position=(1, 0, 0))}))
-    save(
-        "Module.blueprint.json",
-        {"Children": {"D#nested": nested("Deep.blueprint"), "Inner": part(), "X": collider}},
-    )
+    save("Module.blueprint.json", {"Children": {"D#nested": nested("Deep.blueprint"), "Inner": part(), "X": collider}})
     moved = {"TransformSpec": {"Position": {"X": 2}}}
-    change = {
-        "Children": {"Inner": moved, "D#nested": {"Modification": {**moved, "Children": {"Leaf": moved}}}},
-    }
+    change = {"Children": {"Inner": moved, "D#nested": {"Modification": {**moved, "Children": {"Leaf": moved}}}}}
     path = save("House.blueprint.json", {"Children": {"A#nested": nested("Module.blueprint", change), "Own": collider}})
     _, nodes = opened(path)
     above = "/Children/A#nested"

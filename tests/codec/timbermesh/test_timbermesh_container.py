@@ -145,8 +145,7 @@ def test_bare_message_needs_lengths_that_fit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "quote"),
-    [("  _bytes: ", ""), ("_bytes: ", "'"), ("  - _bytes: ", '"'), ("\t_bytes: !!binary ", "")],
+    ("before", "quote"), [("  _bytes: ", ""), ("_bytes: ", "'"), ("  - _bytes: ", '"'), ("\t_bytes: !!binary ", "")]
 )
 def test_prefab_text(message: bytes, before: str, quote: str) -> None:
     inner = oracle.deflate(message)

@@ -155,12 +155,7 @@ def test_unknown_names_are_reported_with_the_nearest(tmp_path: Path) -> None:
     assert checked([*known, "", "  "], game) == []
     found = checked(["BaseWood_Bron.Folktails", "windows.ironteeth", "Zq"], game)
     assert [(one.item, one.is_fixable, one.names, one.new_name) for one in found] == [
-        (
-            "Material 'BaseWood_Bron.Folktails'",
-            True,
-            ("BaseWood_Bron.Folktails",),
-            "BaseWood_Brown.Folktails",
-        ),
+        ("Material 'BaseWood_Bron.Folktails'", True, ("BaseWood_Bron.Folktails",), "BaseWood_Brown.Folktails"),
         ("Material 'windows.ironteeth'", True, ("windows.ironteeth",), "Windows.IronTeeth"),
         ("Material 'Zq'", False, (), ""),
     ]

@@ -38,8 +38,7 @@ def mesh_of(*nodes: codec.Node) -> sc.Mesh:
 
 def test_nothing_odd_nothing_told() -> None:
     scene = to_scene(
-        node("Lodge"),
-        mesh_node("Body", 0, node_animations=[node_animation()], vertex_animations=[vertex_animation()]),
+        node("Lodge"), mesh_node("Body", 0, node_animations=[node_animation()], vertex_animations=[vertex_animation()])
     )
     assert scene.warnings == []
     assert scene.name == "File"

@@ -467,10 +467,7 @@ def test_node_clips_come_back() -> None:
     rotations = source.normal(size=(5, 4)).astype(np.float32)
     rotations /= np.linalg.norm(rotations, axis=1, keepdims=True)
     track = sc.TransformTrack(
-        1,
-        source.normal(size=(5, 3)).astype(np.float32),
-        rotations,
-        source.uniform(0.5, 2, (5, 3)).astype(np.float32),
+        1, source.normal(size=(5, 3)).astype(np.float32), rotations, source.uniform(0.5, 2, (5, 3)).astype(np.float32)
     )
     scene = sc.Scene("x", [sc.Node("Root"), sc.Node("#Arm", 0)], clips=[clip(frame_count=5, transforms=[track])])
     node = through(scene).nodes[1]

@@ -130,19 +130,13 @@ REFUSED = {
     "bit 3 in an11": (changed(made.FLAGGED, FIRST_FLAGS, b"\x0f" + FIRST_FLAGS[1:]), "unknown channels"),
     "bit 7 in an11": (changed(made.FLAGGED, FIRST_FLAGS, b"\x87" + FIRST_FLAGS[1:]), "unknown channels"),
     "bit 7 in a delta": (changed(made.QUANTIZED, b"\x01" + b"\xaa\xaa", b"\x81\xaa\xaa"), "unknown channels"),
-    "bit 7 in the mask": (
-        changed(made.QUANTIZED, b"\x07\x02\x07", b"\x87\x02\x87"),
-        "mask 0x87",
-    ),
+    "bit 7 in the mask": (changed(made.QUANTIZED, b"\x07\x02\x07", b"\x87\x02\x87"), "mask 0x87"),
     "a first frame without the mask's": (changed(made.QUANTIZED, b"\x07\x02\x07", b"\x0f\x02\x07"), "first frame"),
     "a channel outside the mask": (
         changed(made.QUANTIZED, b"\x01\xaa\xaa", b"\x09\xaa\xaa" + bytes(8)),
         "does not animate",
     ),
-    "two animations": (
-        changed(made.QUANTIZED, b"\x01" + text("wave").data, b"\x02" + text("wave").data),
-        "holds one",
-    ),
+    "two animations": (changed(made.QUANTIZED, b"\x01" + text("wave").data, b"\x02" + text("wave").data), "holds one"),
     "a bone that does not exist": (
         changed(made.FLAGGED, b"\x01" + shorts(1).data + b"\x02", b"\x01" + shorts(2).data + b"\x02"),
         "animates bone 2",

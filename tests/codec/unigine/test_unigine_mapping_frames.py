@@ -181,8 +181,7 @@ def sample_mesh(samples: Path, name: str) -> Mesh:
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["mr02_box", "ms10_box", "ms12_box_lm00", "ms14_box", "ms11_plane_no_uv", "ms13_quad_no_uv", "ms14_plane"],
+    "name", ["mr02_box", "ms10_box", "ms12_box_lm00", "ms14_box", "ms11_plane_no_uv", "ms13_quad_no_uv", "ms14_plane"]
 )
 def test_flat_faces_have_their_normals_and_boxes_face_outward(samples: Path, name: str) -> None:
     mesh = sample_mesh(samples, f"{name}.mesh")

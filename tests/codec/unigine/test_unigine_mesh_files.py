@@ -187,16 +187,10 @@ SMILE = b"".join(floats(*point).data for point in by_hand.SMILE_POSITIONS)
         ),
         (changed(by_hand.MR02_TRIANGLE, i32(3).data, i32(2).data), "2 vertices are not triangles"),
         (changed(by_hand.MR02_TRIANGLE, i32(3).data, i32(-3).data), "-3 vertices"),
-        (
-            changed(by_hand.MR02_TRIANGLE, i32(3).data, i32(2**30 - 1).data),
-            "34,359,738,336 bytes expected",
-        ),
+        (changed(by_hand.MR02_TRIANGLE, i32(3).data, i32(2**30 - 1).data), "34,359,738,336 bytes expected"),
         (changed(by_hand.MR02_TRIANGLE, i32(1).data, i32(-1).data), "-1 surfaces"),
         (changed(by_hand.MR02_TRIANGLE, floats(1.0).data, NAN, 1), "wall.*is NaN or infinite"),
-        (
-            changed(by_hand.SK10_TWO_TARGETS, i32(2).data + by_hand.ROOT_TRANSFORM, i32(1).data),
-            "1 bind transforms",
-        ),
+        (changed(by_hand.SK10_TWO_TARGETS, i32(2).data + by_hand.ROOT_TRANSFORM, i32(1).data), "1 bind transforms"),
     ],
 )
 def test_broken_files_are_refused(data: bytes, said: str) -> None:

@@ -69,10 +69,7 @@ def test_real_files_are_taken_whatever_they_are_called(samples: Path) -> None:
         (b"", "empty"),
         (b"ms16x and so on", "not a format that"),
         (UNITY_MESH + b"\0", "not a format that"),
-        (
-            SECOND_LIFE_MOTION.replace(struct.pack("<f", 2.5), struct.pack("<f", 1e9)),
-            "not a format that",
-        ),
+        (SECOND_LIFE_MOTION.replace(struct.pack("<f", 2.5), struct.pack("<f", 1e9)), "not a format that"),
     ],
 )
 def test_what_is_not_ours_is_called_by_its_name(data: bytes, named: str) -> None:

@@ -133,12 +133,7 @@ def test_a_mesh_without_a_meta_is_found_by_the_table(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "stated",
-    [
-        f"other,{BIRCH},face,{OAK}",
-        f"face,{OAK},other,{BIRCH}",
-        f"Fa;x,{BIRCH},Face,{OAK}",
-        f"Face,{OAK},face,{BIRCH}",
-    ],
+    [f"other,{BIRCH},face,{OAK}", f"face,{OAK},other,{BIRCH}", f"Fa;x,{BIRCH},Face,{OAK}", f"Face,{OAK},face,{BIRCH}"],
 )
 def test_materials_of_a_container_hold_for_all_levels(tmp_path: Path, stated: str) -> None:
     meta = asset_meta(FBX, "fbx", {guid(8): "lamp.node", MESH: "lamp.mesh"}, material_guids=stated)

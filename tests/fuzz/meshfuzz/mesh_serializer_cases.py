@@ -14,17 +14,7 @@ from typing import Any
 import numpy as np
 
 from . import raw
-from .mesh_serializer_seeds import (
-    NORMALS,
-    TANGENTS,
-    UVS,
-    WEIGHTS,
-    Stored,
-    as_text,
-    pack,
-    pack_cached,
-    pack_first,
-)
+from .mesh_serializer_seeds import NORMALS, TANGENTS, UVS, WEIGHTS, Stored, as_text, pack, pack_cached, pack_first
 
 _FLOATS = (0.0, -0.0, 1e-45, 1e-30, 1e-9, 0.001, 1.0, 1e9, 3e38, -3e38, float("nan"), float("inf"), float("-inf"))
 _SIGNALLING = 0x7FA00000

@@ -153,11 +153,7 @@ def influences(*vertices: Iterable[tuple[int, int]]) -> bytes:
 
 
 def face(
-    positions: Sequence[float],
-    normals: Sequence[int],
-    uvs: Sequence[int],
-    triangles: Sequence[int],
-    **changes: Value,
+    positions: Sequence[float], normals: Sequence[int], uvs: Sequence[int], triangles: Sequence[int], **changes: Value
 ) -> dict[str, Value]:
     """Return a face in a unit cube around the origin; None as a change takes a key away."""
     values = {

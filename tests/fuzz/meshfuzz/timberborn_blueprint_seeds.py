@@ -57,10 +57,7 @@ def building() -> dict[str, Any]:
         "Children": {
             "#Finished": part(children={"Roof": {**roof, "CollidersSpec": colliders}}),
             "#Unfinished": part(
-                children={
-                    "Base#nested": nested("Base.blueprint"),
-                    "Stage": part("Shed/Stage.Model", scale=(1, 0.5, 1)),
-                }
+                children={"Base#nested": nested("Base.blueprint"), "Stage": part("Shed/Stage.Model", scale=(1, 0.5, 1))}
             ),
         },
     }
