@@ -51,6 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
         for group in [group for group in GROUPS[name] if group in (options.only or GROUPS[name])]:
             found, about["blender"], note = _group(name, group, options)
             rows += found
+            print(table(found), file=sys.stderr, flush=True)  # a run that is stopped leaves what it measured
             notes = [*notes, *([note] if note not in notes else [])]
     if options.json:
         print(json.dumps({"machine": about, "rows": [row.as_dict() for row in rows], "options": notes}, indent=2))
