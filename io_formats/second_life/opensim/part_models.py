@@ -19,8 +19,9 @@ from ...geometry.normals import repair
 from ..asset import codec as asset_codec
 from ..asset.scene_builder import mesh_of_faces
 from ..models.level_block import faces_of as faces_of_level
+from .container import ContentStore
 from .document import Part
-from .face_materials import AssetStore, Pictures
+from .face_materials import MESH, Pictures
 from .prim_faces import UV_NAME, add_seam, face_count, faces_of, grid_faces, mesh_of, planar_uvs, unit_normals
 from .prims import PrimShape, ShapeFace
 
@@ -163,7 +164,7 @@ class _Source:
 class PartModels:
     """The models of one import. Parts whose asset is missing or damaged have none, and :meth:`report` names them."""
 
-    def __init__(self, assets: AssetStore, pictures: Pictures) -> None:
+    def __init__(self, assets: ContentStore, pictures: Pictures) -> None:
         self._assets = assets
         self._pictures = pictures
         self.models: list[PlacedModel] = []
@@ -229,7 +230,7 @@ class PartModels:
 
     def _mesh(self, part: Part) -> _Source:
         """Return the finest level of a part's mesh, whose conversion waits until it is needed."""
-        content = self._assets.mesh(part.sculpt_asset)
+        content = self._assets.get(part.sculpt_asset + MESH)
         if content is None:
             raise FormatError("The mesh is not in the archive")
         asset, level = asset_codec.read_highest(content)
