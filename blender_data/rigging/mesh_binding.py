@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import bpy
 import numpy as np
-import numpy.typing as npt
 from mathutils import Matrix
 
 from ...io_formats.core.errors import MeshferryError
@@ -139,7 +138,7 @@ def _ancestors(obj: bpy.types.Object) -> list[bpy.types.Object]:
     return found
 
 
-def _unbent(obj: bpy.types.Object, points: npt.NDArray[np.float64], values: Weights) -> Weights:
+def _unbent(obj: bpy.types.Object, points: Points, values: Weights) -> Weights:
     """Give all points of a small loose part the mean of their weights."""
     place = places(points)
     pairs = place[arrays.read(obj.data.edges, "vertices", 2, np.int32)]

@@ -14,15 +14,14 @@ from typing import Any
 
 import bpy
 import numpy as np
-import numpy.typing as npt
 from mathutils import Matrix, Vector
 
 from .. import armature_modifiers, arrays, names
 from ..operator_calls import edit_mode
 from . import body_shapes, joint_poses
 from . import bones as rigging_bones
+from .joint_poses import Array
 
-Array = npt.NDArray[np.float64]
 
 NAME = "As in File"
 _SAME = 1e-5

@@ -20,10 +20,11 @@ import numpy.typing as npt
 
 from ...core.messages import Report, Text, counted, joined, listed, of_kind
 from ...core.scene import Skin
+from ...geometry.transforms import Matrix
 from ..models import space
 from ..models.skin_block import SkinBlock
 from . import joints
-from .joints import MOST_JOINTS, Matrix
+from .joints import MOST_JOINTS
 from .skeletons import rest_worlds
 
 MOST_LISTED = 1024

@@ -13,16 +13,13 @@ from dataclasses import dataclass
 from importlib import resources
 
 import numpy as np
-import numpy.typing as npt
 
 from ...core.options import Choice
 from ...core.scene import Skeleton
 from ...geometry import hierarchy
-from ...geometry.transforms import Matrix as transforms_Matrix
-from ...geometry.transforms import euler_matrices
+from ...geometry.transforms import Matrix, euler_matrices
 from ..models.space import TO_AVATAR
 
-Matrix = npt.NDArray[np.float64]
 
 MOST_JOINTS = 110
 """Maximum number of joints that one mesh may be bound to."""
@@ -255,7 +252,7 @@ _QUARTER = np.radians(1.0)
 """Tolerance for snapping a rig to multiples of 90°, in radians."""
 
 
-def facing_of(heads: Mapping[str, transforms_Matrix]) -> transforms_Matrix:
+def facing_of(heads: Mapping[str, Matrix]) -> Matrix:
     """Return the same as :func:`facing` for the positions of joints, (3,), by their names in the table."""
     left = left_of(heads)
     if left is None:
@@ -277,7 +274,7 @@ _ALIKE, _LEAST = 0.01, 1e-4
 """Differences up to which the distances of turned joints are alike: a share of them, and metres."""
 
 
-def _nearest_quarter(heads: Mapping[str, transforms_Matrix]) -> transforms_Matrix:
+def _nearest_quarter(heads: Mapping[str, Matrix]) -> Matrix:
     """Return the rotation by a multiple of 90° about Z that moves joints nearest to those of the table, (4, 4).
 
     It is that of a figure that faces -Y if several rotations are alike, as for a single joint. Location and size of the
@@ -302,18 +299,18 @@ _STRAIGHT = 1e-4
 joint."""
 
 
-def world_matrices(skeleton: Skeleton) -> transforms_Matrix:
+def world_matrices(skeleton: Skeleton) -> Matrix:
     """Return the rest matrix of every joint in the space of the skeleton, (J, 4, 4) float64."""
     return hierarchy.placed_matrices(skeleton.joints)
 
 
-def facing(skeleton: Skeleton) -> transforms_Matrix:
+def facing(skeleton: Skeleton) -> Matrix:
     """Return the rotation about Z, (4, 4), from a skeleton's space to the avatar's, in which it faces +X.
 
     Its left joints are rotated to +Y. Rotations within 1° of a multiple of 90° are snapped to it, so that values stay
     exact. A skeleton without a pair of joints gets the multiple of 90° at which it is nearest to the table.
     """
-    heads: dict[str, transforms_Matrix] = {}
+    heads: dict[str, Matrix] = {}
     for joint, world in zip(skeleton.joints, world_matrices(skeleton), strict=True):
         known = canonical(joint.name)
         if known is not None:

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.scene import Joint, Skeleton
-from ...geometry.transforms import matrices_to_quaternions
+from ...geometry.transforms import Matrix, matrices_to_quaternions
 from ..models import space
 from . import joints as avatar_joints
-from .joints import Matrix, TableJoint
+from .joints import TableJoint
 from .sliders import uneven_bones
 
 AXES = "AVATAR"

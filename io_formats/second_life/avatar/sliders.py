@@ -15,6 +15,7 @@ from importlib import resources
 import numpy as np
 import numpy.typing as npt
 
+from ...geometry.transforms import Floats
 from . import joints as avatar_joints
 
 MALE = 80
@@ -245,8 +246,6 @@ def as_others_see(values: Mapping[int, float]) -> dict[int, float]:
         number: own[number].decoded(own[number].code_of(value)) for number, value in complete_values(values).items()
     }
 
-
-Floats = npt.NDArray[np.float64]
 
 _SOLE, _CROWN = 0.006, 0.19
 """Distances in metres of the classic body's soles below the ground of the standard skeleton, and of its crown above

@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 from xml.etree.ElementTree import Element
 
 import numpy as np
-import numpy.typing as npt
 
 from ...core.errors import FormatError
 from ...core.messages import Report, counted, joined
 from ...encodings.xml_files import SIZE_LIMIT
 from ...encodings.zip_files import open_archive, read_entry
-from ...geometry.transforms import Matrix, matrix_of_linear
+from ...geometry.transforms import Floats, Matrix, matrix_of_linear
 from . import elements
 from .document import Collada, Findings, Instance, Material, Node
 from .elements import NAME_ARRAYS, Sources, Tree, name_of, parse_tree, text_of, words_of
@@ -273,7 +272,7 @@ class NodeReader:
             return np.identity(4)
         return matrix
 
-    def _position(self, element: Element) -> npt.NDArray[np.float64] | None:
+    def _position(self, element: Element) -> Floats | None:
         """Return the position of a joint as the viewer determines it (section 5.4), or None."""
         moves = element.findall("translate")
         for chosen in (
@@ -297,7 +296,7 @@ def _holds(current: _Waiting, target: Element) -> bool:
     return False
 
 
-def _values(element: Element) -> npt.NDArray[np.float64] | None:
+def _values(element: Element) -> Floats | None:
     """Return the numbers of a transform, or None if they cannot be used."""
     values = elements.exact_floats(text_of(element))[: _SIZES[element.tag]]
     usable = len(values) == _SIZES[element.tag] and (np.abs(values) < _LARGEST).all()
@@ -305,7 +304,7 @@ def _values(element: Element) -> npt.NDArray[np.float64] | None:
     return values if usable and is_affine else None
 
 
-def _matrix_of(tag: str, values: npt.NDArray[np.float64]) -> Matrix:
+def _matrix_of(tag: str, values: Floats) -> Matrix:
     """Return a transform element as a matrix (4, 4)."""
     if tag == "scale":
         return matrix_of_linear(np.diag(values))
@@ -319,7 +318,7 @@ def _matrix_of(tag: str, values: npt.NDArray[np.float64]) -> Matrix:
     return matrix
 
 
-def _rotation(axis: npt.NDArray[np.float64], angle: float) -> Matrix:
+def _rotation(axis: Floats, angle: float) -> Matrix:
     """Return the (3, 3) rotation about an axis, by Rodrigues' formula."""
     x, y, z = axis / (np.linalg.norm(axis) or 1.0)
     cross = np.array(((0.0, -z, y), (z, 0.0, -x), (-y, x, 0.0)))

@@ -14,6 +14,7 @@ from ...core.placement import Camera, Light, ModelUse, PartUse, PlacedNode, Plac
 from ...core.scene import Clip, Material, Mesh, Scene, Skeleton
 from ...disk.file_names import distinct_file_names, file_name
 from ...encodings.xml_files import DEPTH_LIMIT
+from ...geometry.transforms import Floats
 from ...passes.flatten import fit
 from ...passes.lods import level_of
 from ...passes.placements import placement_of_nodes
@@ -30,7 +31,7 @@ from ..project.new_materials import material_assets
 from ..skeleton.references import report_unproven
 from ..values import printable
 from .characters import CharacterFiles, WrittenClip, playing_values, pose_values, skinned_values
-from .codec import MOST_NODES, POSE_KIND, Matrices, NewSet, NodeIds, SceneFile, SceneNode, SurfaceSetting
+from .codec import MOST_NODES, POSE_KIND, NewSet, NodeIds, SceneFile, SceneNode, SurfaceSetting
 from .format import WriteOptions
 
 _MOST_LEVELS = DEPTH_LIMIT - 10
@@ -221,7 +222,7 @@ class NodeBuilder:
             for slot, surface, (nearest, _) in zip(chosen, model.surfaces, distances, strict=True)
         )
 
-    def _matrix(self, node: PlacedNode) -> Matrices:
+    def _matrix(self, node: PlacedNode) -> Floats:
         """Return the matrix of a node; a scale of zero is replaced by the smallest allowed one.
 
         Raises
@@ -240,7 +241,7 @@ class NodeBuilder:
         return matrix
 
 
-def _direction(linear: Matrices, axis: int) -> Matrices:
+def _direction(linear: Floats, axis: int) -> Floats:
     """Return the direction for one axis of a matrix that is perpendicular to the other two axes."""
     across = np.cross(linear[:, (axis + 1) % 3], linear[:, (axis + 2) % 3])
     length = np.linalg.norm(across)
