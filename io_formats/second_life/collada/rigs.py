@@ -146,7 +146,8 @@ class Rig:
         self.turn = space.TO_BLENDER if self.known else np.identity(4)
         """Rotation from avatar space to Blender's; the identity for a rig of another kind, which keeps its facing
         direction."""
-        self.rests = {joint: self._rest(bind) for joint, bind in self.binds.items()}
+        from_axes = np.linalg.inv(self.space.of_axes)
+        self.rests = {joint: self.space.to_avatar @ bind @ from_axes for joint, bind in self.binds.items()}
         """(4, 4) rest matrices in avatar space, for the joints that have a bind matrix in the file, and for those that
         the avatar does not have and the nodes place."""
         self._place_by_nodes()
@@ -257,10 +258,6 @@ class Rig:
             common = np.identity(4)
         found[places < 0] = common
         return common, found
-
-    def _rest(self, bind: Matrix) -> Matrix:
-        rest: Matrix = self.space.to_avatar @ bind @ np.linalg.inv(self.space.of_axes)
-        return rest
 
     # -- skeleton -------------------------------------------------------------------------------
 

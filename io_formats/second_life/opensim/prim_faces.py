@@ -286,7 +286,7 @@ def side_of(
     triangles, sums = grid_faces(points)
     if not path.is_open:
         add_seam(sums[0], sums[-1])
-    is_pole = [_coincide(points[0, column], points[-2, column]) for column in (0, -1)]
+    is_pole = [gap @ gap < _COINCIDENT**2 for gap in points[0, [0, -1]] - points[-2, [0, -1]]]
     if not profile.is_open and not is_pole[0]:
         add_seam(sums[:, 0], sums[:, -1])
     if parameters.path_curve == prims.CIRCLE_PATH and parameters.profile == prims.HALF_CIRCLE:
@@ -299,11 +299,6 @@ def side_of(
     return prims.ShapeFace(
         role, points.reshape(-1, 3), uvs.reshape(-1, 2), unit_normals(sums.reshape(-1, 3)), triangles
     )
-
-
-def _coincide(first: Floats, second: Floats) -> bool:
-    difference = first - second
-    return bool(difference @ difference < _COINCIDENT**2)
 
 
 def face_count(shape: prims.PrimShape) -> int:
