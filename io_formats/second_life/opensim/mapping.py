@@ -354,8 +354,7 @@ class PlacementBuilder:
 
     def _report(self) -> None:
         report = self.scene.report
-        for message in self._document.warnings:
-            report.add(message)
+        report.add(*self._document.warnings)
         self._models.report(report)
         self._pictures.report(report)
         self._looks.report(report)

@@ -83,8 +83,7 @@ class CharacterFiles:
         name = self._free(f"{scene.skeletons[0].name}_{clip.name}", "anim")
         data = animation_codec.write(document)
         self.assets.append(NewAsset(f"{self._folder}{name}.anim", AssetKind.ANIMATION, lambda _guids: data))
-        for message in part.warnings:
-            self._report.add(message)
+        self._report.add(*part.warnings)
         is_cyclic = clip.loop is not None or (clip.playback is not None and clip.playback.is_looped)
         return WrittenClip(f"{self._folder}{name}.anim", float(document.fps) or clip.fps, is_cyclic)
 
