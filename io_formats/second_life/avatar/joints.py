@@ -85,35 +85,38 @@ _ON_SCREEN = "attachment_hud"
 """Kind of attachment points on the screen."""
 
 
-def _rows() -> list[dict[str, str]]:
-    text = resources.files(__package__).joinpath("skeleton.csv").read_text("utf-8")
-    return list(csv.DictReader(text.splitlines()))
+@functools.cache
+def rows_of(name: str) -> tuple[dict[str, str], ...]:
+    """Return the rows of a bundled table."""
+    text = resources.files(__package__).joinpath(name).read_text("utf-8")
+    return tuple(csv.DictReader(text.splitlines()))
+
+
+def three(row: Mapping[str, str], key: str, default: float = 0.0) -> tuple[float, float, float]:
+    """Return the values of the columns of a vector, which are empty where they have the default."""
+    x, y, z = (float(row[f"{key}_{axis}"] or default) for axis in "xyz")
+    return (x, y, z)
 
 
 @functools.cache
 def table() -> dict[str, TableJoint]:
     """Return all joints by name, parents before children, without attachments to the screen."""
     found: dict[str, TableJoint] = {}
-    for row in _rows():
+    for row in rows_of("skeleton.csv"):
         if row["kind"] == _ON_SCREEN:
             continue  # attachment points on the screen, to which no mesh can be bound
-
-        def three(key: str, default: float = 0.0, row: dict[str, str] = row) -> tuple[float, float, float]:
-            x, y, z = (float(row[f"{key}_{axis}"] or default) for axis in "xyz")
-            return (x, y, z)
-
         found[row["name"]] = TableJoint(
             row["name"],
             row["parent"],
             row["kind"],
             row["connected"] == "true",
-            three("pos"),
-            three("rot"),
-            three("scale", 1.0),
-            three("end"),
+            three(row, "pos"),
+            three(row, "rot"),
+            three(row, "scale", 1.0),
+            three(row, "end"),
             tuple(row["aliases"].split()),
             row["group"],
-            three("pivot") if row["pivot_x"] else three("pos"),
+            three(row, "pivot") if row["pivot_x"] else three(row, "pos"),
             row["support"] == "base",
         )
     return found
@@ -148,7 +151,7 @@ def aliases() -> dict[str, tuple[str, ...]]:
 @functools.cache
 def screen_attachments() -> frozenset[str]:
     """Return the names of attachment points on the screen, with spaces and with ``_``; animations may name them."""
-    names = [row["name"] for row in _rows() if row["kind"] == _ON_SCREEN]
+    names = [row["name"] for row in rows_of("skeleton.csv") if row["kind"] == _ON_SCREEN]
     return frozenset([*names, *(name.replace(" ", "_") for name in names)])
 
 
