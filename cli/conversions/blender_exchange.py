@@ -62,7 +62,8 @@ def stored_faces(path: Path) -> int | None:
         if extension == ".ply":
             return _ply_faces(path)
         if extension == ".obj":
-            return _obj_faces(path)
+            with path.open("rb") as file:
+                return sum(chunk.count(b"\nf ") for chunk in _overlapping(file))
     except (ValueError, LookupError, TypeError, AttributeError):
         pass  # Blender's importer reports the damage
     return None
@@ -106,11 +107,6 @@ def _ply_faces(path: Path) -> int:
         header = file.read(_HEADER_BYTES).partition(b"end_header")[0]
     stated = re.search(rb"^element face (\d+)\s*$", header, re.MULTILINE)
     return int(stated[1]) if stated else 0
-
-
-def _obj_faces(path: Path) -> int:
-    with path.open("rb") as file:
-        return sum(chunk.count(b"\nf ") for chunk in _overlapping(file))
 
 
 def _overlapping(file: BinaryIO) -> Iterator[bytes]:
@@ -446,7 +442,9 @@ def write_objects(
             raise ExportError("Blender cannot write it: it made no file")
         if exponent:
             chosen.write_bytes(_with_exponent(chosen.read_bytes(), -exponent))
-        outputs = _outputs(Path(folder), chosen)
+        beside = sorted(path for path in chosen.parent.rglob("*") if path.is_file() and path != chosen)
+        paths = (*beside, chosen)
+        outputs = [OutputFile(path.relative_to(folder).as_posix(), path.read_bytes()) for path in paths]
         is_gltf = chosen.suffix.lower() in _GLTF
         names = [image.get("name", "") for image in gltf_json(chosen).get("images", [])] if is_gltf else None
         image_files.report_not_written(plain, files, outputs, names, report)
@@ -475,11 +473,6 @@ def _with_exponent(data: bytes, exponent: int) -> bytes:
     """Append an exponent to each vertex coordinate of an .obj file, which undoes the scaling."""
     scaled = rb"v \g<1>e%d \g<2>e%d \g<3>e%d" % (exponent, exponent, exponent)
     return re.sub(rb"^v (\S+) (\S+) (\S+)", scaled, data, flags=re.MULTILINE)
-
-
-def _outputs(folder: Path, chosen: Path) -> list[OutputFile]:
-    beside = sorted(path for path in folder.rglob("*") if path.is_file() and path != chosen)
-    return [OutputFile(path.relative_to(folder).as_posix(), path.read_bytes()) for path in (*beside, chosen)]
 
 
 def require_writer(session: BlendSession, known: BlenderFormat) -> None:
