@@ -209,9 +209,6 @@ class TargetFolder:
             self._root = root
             with contextlib.suppress(TooManyFilesError):
                 self.project = open_project(self.folder / path.name, projects, is_scene=True)
-        self._refuse_product()
-
-    def _refuse_product(self) -> None:
         parts = [part.lower() for part in Path(self.relative("")).parts]
         if ".runtimes" in parts or not _OF_EDITOR.isdisjoint(parts[:1]):
             raise ExportError("{} is written by UNIGINE's editor alone; choose another folder", self.folder)
