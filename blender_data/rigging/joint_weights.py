@@ -80,7 +80,7 @@ def write(obj: bpy.types.Object, weights: JointWeights, joints: Collection[str])
     If the object has a Mirror modifier, empty groups of the other side are kept, since the modifier needs them.
     """
     kept = set(weights.used)
-    if _flips_groups(obj):
+    if any(modifier.type == "MIRROR" and modifier.use_mirror_vertex_groups for modifier in obj.modifiers):
         kept = kept.union(map(bpy.utils.flip_name, kept)).intersection(joints)
     for group in [group for group in obj.vertex_groups if group.name in joints and group.name not in kept]:
         obj.vertex_groups.remove(group)
@@ -88,10 +88,6 @@ def write(obj: bpy.types.Object, weights: JointWeights, joints: Collection[str])
     groups = [obj.vertex_groups.get(name) or obj.vertex_groups.new(name=name) for name in names]
     vertex_weights.replace(obj.data, [group.index for group in groups], weights.for_joints(names))
     obj.data.update()
-
-
-def _flips_groups(obj: bpy.types.Object) -> bool:
-    return any(modifier.type == "MIRROR" and modifier.use_mirror_vertex_groups for modifier in obj.modifiers)
 
 
 def limited(values: Weights, most: int, least: float = LEAST_WEIGHT) -> Weights:

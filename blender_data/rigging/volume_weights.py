@@ -50,7 +50,8 @@ def split(
     weights with others of the same family.
     """
     before = joint_weights.read(obj, joints)
-    names = list(dict.fromkeys([*before.joints, *(name for family in families for name in _members(family))]))
+    members = [name for family in families for name in (family.bone, *family.volumes)]
+    names = list(dict.fromkeys([*before.joints, *members]))
     values = before.for_joints(names).astype(np.float64)
     column = {name: number for number, name in enumerate(names)}
     points = world_points(obj)
@@ -69,10 +70,6 @@ def split(
         rest = total[used] - split_off.sum(axis=1)
         values[used, bone] = np.where(rest > _ROUNDING * total[used], rest, 0.0)
     return JointWeights(names, _joined(values, family_of, most).astype(np.float32))
-
-
-def _members(family: Family) -> tuple[str, ...]:
-    return (family.bone, *family.volumes)
 
 
 def _full(weights: Points, total: Points, points: Points, family: Family, factors: Factors) -> Points:
