@@ -145,9 +145,8 @@ class PlacementImporter:
         self._models.report()
         text = "{} sheared, which Blender's objects cannot be; nearest transform: {}"
         self.job.report.change_of("sheared-transform", text, self._sheared, "node is", "nodes are", most=5)
-        return ImportResult.of(
-            self.job, self._link(), self.objects, list(self._armatures.values()), self.triangles, self._models.actions
-        )
+        armatures, actions = list(self._armatures.values()), self._models.actions
+        return self.job.finished(ImportResult(self._link(), self.objects, self.triangles, armatures, actions))
 
     def _link(self) -> bpy.types.Collection:
         """Link the collections to the user's scene, those of other files without showing them; return the main one."""
