@@ -74,14 +74,8 @@ class NodeBuilder:
     """Builds the nodes of the parts of a placement, and counts data that they cannot store."""
 
     def __init__(
-        self,
-        placement: Placement,
-        models: Sequence[WrittenModel],
-        parts: Sequence[str],
-        report: Report,
-        options: WriteOptions,
+        self, models: Sequence[WrittenModel], parts: Sequence[str], report: Report, options: WriteOptions
     ) -> None:
-        self._placement = placement
         self._models = models
         self._parts = parts
         self._report = report
@@ -335,7 +329,7 @@ class SetBuilder:
         """
         self.models = self._models()
         self._add_materials(self.models)
-        return NodeBuilder(self.placement, self.models, ["", *uses], self.report, self._options)
+        return NodeBuilder(self.models, ["", *uses], self.report, self._options)
 
     def stems(self) -> list[str]:
         """Return the names of the models' files without extensions, relative to the scene."""
