@@ -133,5 +133,4 @@ def _unbent(obj: bpy.types.Object, points: Points, values: Weights) -> Weights:
     total = np.zeros((len(count), values.shape[1]))
     np.add.at(total, part, values)
     mean = (total / count[:, None]).astype(np.float32)
-    found: Weights = np.where(small[part][:, None], mean[part], values)
-    return found
+    return np.where(small[part][:, None], mean[part], values)

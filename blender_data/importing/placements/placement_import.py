@@ -58,8 +58,7 @@ class PlacedCollections:
         hide_levels(context.view_layer, [group for group in self.groups[0] if group.hide_render])
 
     def _new(self, name: str) -> bpy.types.Collection:
-        made: bpy.types.Collection = self.job.keep(bpy.data.collections.new(name))
-        return made
+        return self.job.keep(bpy.data.collections.new(name))
 
     def _level(self, part: int, level: int) -> bpy.types.Collection:
         if (part, level) not in self._levels:
