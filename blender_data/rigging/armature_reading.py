@@ -21,7 +21,6 @@ from . import joint_poses
 from .bones import are_unmoved, kept_matrices, rest_matrices
 from .joint_poses import Array
 
-
 _SHEAR = 1e-4
 """Cosine between the axes of a joint above which the dropped shear is reported."""
 

@@ -21,7 +21,6 @@ from ..mesh_data import checksums
 from . import bones as rigging_bones
 from .joint_poses import Array
 
-
 _SAME = 1e-9
 """Distance in metres below which keys are not moved."""
 

@@ -22,7 +22,6 @@ from . import body_shapes, joint_poses
 from . import bones as rigging_bones
 from .joint_poses import Array
 
-
 NAME = "As in File"
 _SAME = 1e-5
 """Largest difference, of directions and in metres, of matrices that deform meshes alike."""

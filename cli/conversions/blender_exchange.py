@@ -442,9 +442,7 @@ def write_objects(
             raise ExportError("Blender cannot write it: it made no file")
         if exponent:
             chosen.write_bytes(_with_exponent(chosen.read_bytes(), -exponent))
-        beside = sorted(path for path in chosen.parent.rglob("*") if path.is_file() and path != chosen)
-        paths = (*beside, chosen)
-        outputs = [OutputFile(path.relative_to(folder).as_posix(), path.read_bytes()) for path in paths]
+        outputs = _outputs(Path(folder), chosen)
         is_gltf = chosen.suffix.lower() in _GLTF
         names = [image.get("name", "") for image in gltf_json(chosen).get("images", [])] if is_gltf else None
         image_files.report_not_written(plain, files, outputs, names, report)
@@ -473,6 +471,11 @@ def _with_exponent(data: bytes, exponent: int) -> bytes:
     """Append an exponent to each vertex coordinate of an .obj file, which undoes the scaling."""
     scaled = rb"v \g<1>e%d \g<2>e%d \g<3>e%d" % (exponent, exponent, exponent)
     return re.sub(rb"^v (\S+) (\S+) (\S+)", scaled, data, flags=re.MULTILINE)
+
+
+def _outputs(folder: Path, chosen: Path) -> list[OutputFile]:
+    beside = sorted(path for path in folder.rglob("*") if path.is_file() and path != chosen)
+    return [OutputFile(path.relative_to(folder).as_posix(), path.read_bytes()) for path in (*beside, chosen)]
 
 
 def require_writer(session: BlendSession, known: BlenderFormat) -> None:

@@ -58,7 +58,6 @@ def numbered(name: str, ending: str = "", between: str = "_") -> Iterator[str]:
     yield from (f"{name}{between}{number}{ending}" for number in itertools.count(2))
 
 
-
 @dataclass(frozen=True)
 class NameRules:
     """How a folder compares names."""

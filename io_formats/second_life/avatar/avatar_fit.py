@@ -15,7 +15,6 @@ from ...geometry.transforms import Floats
 from ..models import space
 from . import joints, skeletons
 
-
 _UP: Floats = np.array((0.0, 0.0, 1.0))
 _SPINE = ("mHead", "mNeck", "mChest", "mTorso")
 _MAIN_CHILDREN = frozenset({"mTorso", "mChest", "mNeck", "mHead", "mHandMiddle1Left", "mHandMiddle1Right"})

@@ -20,7 +20,6 @@ from ...geometry import hierarchy
 from ...geometry.transforms import Matrix, euler_matrices
 from ..models.space import TO_AVATAR
 
-
 MOST_JOINTS = 110
 """Maximum number of joints that one mesh may be bound to."""
 

@@ -37,7 +37,6 @@ def sniff(head: bytes, size: int) -> Match | NearMiss:
     return NearMiss(text, has_signature=True)
 
 
-
 def _root(head: bytes) -> str:
     """Return the name of the root; empty if there is none, which the reader reports."""
     found = _ROOT.search(head)

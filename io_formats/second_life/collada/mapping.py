@@ -519,5 +519,3 @@ def facts(document: Collada) -> dict[str, Any]:
         "partners": {suffix: {key: found[key] for key in shared} for suffix, found in partners.items()},
         "warnings": [*document.warnings, *(text for found in partners.values() for text in found["warnings"])],
     }
-
-

@@ -16,7 +16,6 @@ from ...geometry.transforms import Floats, bounds, cross
 from . import prims
 from .prim_paths import Path, Profile, path_of, profile_of
 
-
 _LEAST_AREA = 1e-12
 """Triangles of twice this area or less, in the unit cube, count as having none. Rounding gives about 1e-16."""
 

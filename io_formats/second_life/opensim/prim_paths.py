@@ -5,10 +5,9 @@ from functools import lru_cache
 from math import pi
 
 import numpy as np
+
 from ...geometry.transforms import Floats
-
 from . import prims
-
 
 _MOST_FLEXIBLE_SEGMENTS = 8
 _cached = lru_cache(1024)

@@ -16,7 +16,12 @@ from meshferry.io_formats.second_life.opensim import part_models
 from meshferry.io_formats.second_life.opensim.part_models import sculpt_face
 from shape_checks import require_same_face
 
-KINDS = {"sphere": part_models.SPHERE, "torus": part_models.TORUS, "plane": part_models.PLANE, "cylinder": part_models.CYLINDER}
+KINDS = {
+    "sphere": part_models.SPHERE,
+    "torus": part_models.TORUS,
+    "plane": part_models.PLANE,
+    "cylinder": part_models.CYLINDER,
+}
 FLAGS = ((False, False), (True, False), (False, True), (True, True))
 
 
