@@ -325,8 +325,7 @@ def _edited(
     stored = continuous_rotations(stored) if is_rotation else stored
     times = codec.times_of(sampled[:, 0], original.duration)
     kept = needed_between(exact, stored, times, at[same], UNCHANGED)
-    found: AnyArray = sampled[kept].astype(np.uint16)
-    return found
+    return sampled[kept].astype(np.uint16)
 
 
 MOST_DEGREES = 0.5

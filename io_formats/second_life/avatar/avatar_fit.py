@@ -284,5 +284,4 @@ def _swing(before: Floats, after: Floats) -> Floats:
     # opposite directions: rotate by 180° about any perpendicular axis
     across = np.cross(before, np.identity(3)[int(np.abs(before).argmin())])
     across /= np.linalg.norm(across)
-    half: Floats = 2 * np.outer(across, across) - np.identity(3)
-    return half
+    return 2 * np.outer(across, across) - np.identity(3)

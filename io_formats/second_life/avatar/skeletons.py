@@ -266,8 +266,7 @@ def _end(joint: TableJoint, worlds: Mapping[str, Matrix], place: Mapping[str, in
     """Return the end of a joint relative to its head: the head of the connected joint, or else the end in the table."""
     for name in connected_bones(joint.name) if joint.is_bone else ():
         if name in place:
-            between: Matrix = worlds[name][:3, 3] - worlds[joint.name][:3, 3]
-            return between
+            return worlds[name][:3, 3] - worlds[joint.name][:3, 3]
     return np.array(joint.end)
 
 

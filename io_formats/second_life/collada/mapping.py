@@ -437,8 +437,7 @@ class _File:
 
     def converted(self, matrix: Matrix) -> Matrix:
         """Return a transform of the file in the space of vertices to which unit and axes have been applied."""
-        found: Matrix = self.axes @ matrix @ self._from_axes
-        return found
+        return self.axes @ matrix @ self._from_axes
 
     def materials_of(self, instance: Instance) -> list[str]:
         """Return the name of the material of each slot."""

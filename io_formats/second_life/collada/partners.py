@@ -196,5 +196,4 @@ def _box(part: Part) -> FloatArray | None:
         return None
     matrix = document.skins[instance.skin].bind_shape if instance.skin >= 0 else document.meter * part.world[:3]
     placed = points @ matrix[:3, :3].T + matrix[:3, 3]
-    box: FloatArray = np.stack((placed.min(axis=0), placed.max(axis=0)))
-    return box
+    return np.stack((placed.min(axis=0), placed.max(axis=0)))

@@ -318,8 +318,7 @@ class Rig:
     def place(self, skin: Skin) -> Matrix:
         """Return the transform, (4, 4), from the space of a geometry to Blender's, in which the creator modelled it."""
         moved = np.identity(4) if self.known else self._moves(skin)[0]
-        matrix: Matrix = self.turn @ self.space.to_avatar @ moved @ skin.bind_shape
-        return matrix
+        return self.turn @ self.space.to_avatar @ moved @ skin.bind_shape
 
     def skin(self, skin: Skin) -> SceneSkin | None:
         """Return the binding of a mesh in Blender's space; None if the import does not use the file's own matrices.
@@ -371,8 +370,7 @@ class Rig:
         above = self.document.nodes[number].parent
         if above >= 0:
             position = self.document.worlds[above][:3, :3] @ position
-        moved: Matrix = self.space.to_avatar[:3, :3] @ position
-        return moved
+        return self.space.to_avatar[:3, :3] @ position
 
     def _moved(self, names: Sequence[str], positions: Matrix) -> dict[str, float]:
         """Return, for each joint that is moved, its distance from the nearer of its two standard positions."""

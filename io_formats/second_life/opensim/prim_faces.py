@@ -56,8 +56,7 @@ def grid_faces(points: Floats) -> tuple[npt.NDArray[np.int32], Floats]:
 def cell_triangles(height: int, width: int) -> npt.NDArray[np.int32]:
     """Return the triangles of the cells of a grid of points, (height - 1, width - 1, 2, 3) int32."""
     index = np.arange(height * width, dtype=np.int32).reshape(height, width)[:-1, :-1, None, None]
-    triangles: npt.NDArray[np.int32] = index + np.array(((0, width + 1, width), (0, 1, width + 1)), np.int32)
-    return triangles
+    return index + np.array(((0, width + 1, width), (0, 1, width + 1)), np.int32)
 
 
 def has_area(normals: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.bool_]:
