@@ -101,7 +101,8 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
         entry |= warnings_entry(warnings)
         try:
             if arguments.verify:
-                entry["identical"] = _is_identical(loaded)
+                encoded = loaded.format.write(loaded.document)  # of compressed files, only the content counts
+                entry["identical"] = encoded == loaded.data or loaded.format.same_content(loaded.data, encoded)
         finally:
             reporter.result(described(entry, warnings))
         if not entry.get("identical", True):
@@ -110,12 +111,6 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
 
     _, failed = examine_files(vars(arguments), _tables(), reporter, examine)
     return 1 if failed else 0
-
-
-def _is_identical(loaded: api.LoadedFile) -> bool:
-    """Encode a decoded file and compare it with the original; of compressed files compare the content."""
-    encoded = loaded.format.write(loaded.document)
-    return encoded == loaded.data or loaded.format.same_content(loaded.data, encoded)
 
 
 def described(entry: dict[str, Any], warnings: Sequence[Message]) -> str:

@@ -81,11 +81,8 @@ class KeyMapping:
             locations = along @ self._locations(track, name, axes).T
             found.append(BoneKeys(name, "location", track.translation.times, locations))
         if track.rotation is not None:
-            found.append(
-                BoneKeys(
-                    name, "rotation_quaternion", track.rotation.times, self._rotations(track, track.rotation, axes).T
-                )
-            )
+            rotations = self._rotations(track, track.rotation, axes).T
+            found.append(BoneKeys(name, "rotation_quaternion", track.rotation.times, rotations))
         return found
 
     def _locations(self, track: KeyTrack, name: str, axes: Array) -> Array:
@@ -185,12 +182,8 @@ class ClipActions:
     def add_transforms(self, owner: bpy.types.Object, track: TransformTrack) -> None:
         """Key the local transform of an object."""
         curves = self.curves_for(owner)
-        for path, values in (
-            ("location", track.translation),
-            ("rotation_quaternion", track.rotation),
-            ("scale", track.scale),
-        ):
-            for index in range(values.shape[1]):
+        for (path, width), values in zip(_CHANNELS, (track.translation, track.rotation, track.scale), strict=True):
+            for index in range(width):
                 add_keys(curves.new(path, index=index), self.timing.frames, values[:, index], self.checksums)
 
     def add_joints(self, bones: BoneMap, tracks: Sequence[TransformTrack]) -> list[str]:

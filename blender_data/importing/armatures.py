@@ -312,8 +312,7 @@ def _direction(head: Array, children: Array, above: Array | None, least: float) 
         return middle if np.linalg.norm(middle) > least else None
     if above is None or np.linalg.norm(head - above) <= least:
         return None
-    onwards: Array = head - above
-    return onwards
+    return head - above
 
 
 def _remember(data: bpy.types.Armature, joints: Sequence[Joint], given: Sequence[str], world: Array) -> Array:

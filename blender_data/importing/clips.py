@@ -77,8 +77,9 @@ class ClipBuilder:
     def build(self) -> Steps[int]:
         """Create actions, shape keys and caches for the scene's clips; return the number of actions."""
         leading = self.clips[0] if self.clips and self.options.use_file_frame_rate else None
-        if leading:
-            _check_rate(leading)
+        if leading and leading.fps and not 0.01 <= leading.fps <= 32767:
+            template = "Animation '{}' has {:g} frames a second, which a Blender scene cannot have"
+            raise MeshferryError(template, Named("animation", leading.name), leading.fps)
         made = 0
         time = SceneTime.of(self.blender_scene, _rate_of(leading) if leading else 0.0)
         existing, added = ranges_of_actions(), []
@@ -269,9 +270,3 @@ class ClipBuilder:
 def _rate_of(clip: Clip) -> float:
     """Return the frame rate that a clip states, or else the one that its keys suggest; 0 if there is none."""
     return clip.fps or clip.key_rate
-
-
-def _check_rate(clip: Clip) -> None:
-    if clip.fps and not 0.01 <= clip.fps <= 32767:
-        template = "Animation '{}' has {:g} frames a second, which a Blender scene cannot have"
-        raise MeshferryError(template, Named("animation", clip.name), clip.fps)

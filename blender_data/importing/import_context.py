@@ -111,6 +111,12 @@ class ImportContext:
         self.made.append(block)
         return block
 
+    def finished(self, result: ImportResult) -> ImportResult:
+        """Return a result with the warnings, the new data blocks and the undo of this import."""
+        bones = sum(len(armature.data.bones) for armature in result.armatures if armature in result.objects)
+        made, warnings = [*self.made, *self.materials.made], distinct(self.report.messages)
+        return replace(result, warnings=warnings, bones=bones, shapes=self.shapes, undo=self.undo, made=made)
+
     def discard(self, blocks: Collection[bpy.types.ID]) -> None:
         """Remove data blocks that this import created and no longer needs."""
         unneeded = set(blocks)
@@ -152,35 +158,19 @@ class ImportResult:
     collection: bpy.types.Collection
     objects: list[bpy.types.Object]
     triangles: int
-    warnings: list[Message] = field(default_factory=list)
-    armatures: list[bpy.types.Object] = field(default_factory=list)
+    armatures: list[bpy.types.Object]
     """Armatures with the bones of the file: new armatures, which are also in ``objects``, or the armature of the
     request."""
+    actions: int
+    warnings: list[Message] = field(default_factory=list)
     bones: int = 0
     """Number of new bones."""
-    actions: int = 0
     shapes: int = 0
     """Number of armatures whose sliders were set."""
     undo: Callable[[], None] = lambda: None
     """Function that removes all data blocks and files of the import, and restores the changed settings."""
     made: list[bpy.types.ID] = field(default_factory=list)
     """All new data blocks."""
-
-    @classmethod
-    def of(
-        cls,
-        job: ImportContext,
-        collection: bpy.types.Collection,
-        objects: list[bpy.types.Object],
-        armatures: list[bpy.types.Object],
-        triangles: int,
-        actions: int,
-    ) -> ImportResult:
-        """Return the result of a finished import."""
-        bones = sum(len(armature.data.bones) for armature in armatures if armature in objects)
-        made = [*job.made, *job.materials.made]
-        warnings = distinct(job.report.messages)
-        return cls(collection, objects, triangles, warnings, armatures, bones, actions, job.shapes, job.undo, made)
 
 
 def _with_resting_points(moving: FloatArray, rest: FloatArray) -> FloatArray:

@@ -23,10 +23,6 @@ def _imports_animation(values: Mapping[str, Any]) -> bool:
     return of_objects or of_vertices or core_options.imports_joint_animation(values)
 
 
-def _writes_cache(values: Mapping[str, Any]) -> bool:
-    return values.get("vertex_animation") == "CACHE"
-
-
 _clip_option = partial(option, section="Animation", shown_when=_imports_animation, needs=lambda can: can.clips)
 _material_option = partial(option, section="Materials", needs=lambda can: can.materials)
 _project_option = partial(option, section="Materials", needs=lambda can: can.project_textures)
@@ -142,7 +138,7 @@ class ImportOptions(Options):
             Choice("NONE", "None", "Leave vertex animations out"),
         ),
         note="Writes a .pc2 file beside each imported file",
-        noted_when=_writes_cache,
+        noted_when=lambda values: values.get("vertex_animation") == "CACHE",
         needs=lambda can: can.vertex_clips,
     )
     frame_start: int = _clip_option(

@@ -49,7 +49,8 @@ def _build(job: ImportContext) -> Steps[ImportResult]:
     rendered = (made for made in job.objects if made.data and made.meshferry.role == "RENDER")
     triangles = sum(meshes.triangle_count(made.data) for made in rendered)
     armatures = list(dict.fromkeys(found.armature for found in job.bones if found is not None))
-    return ImportResult.of(job, _link(job), [*job.armatures, *job.objects], armatures, triangles, actions)
+    objs = [*job.armatures, *job.objects]
+    return job.finished(ImportResult(_link(job), objs, triangles, armatures, actions))
 
 
 def _show_bindings(job: ImportContext) -> None:

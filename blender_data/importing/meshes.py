@@ -101,10 +101,7 @@ def build_mesh(
     for number, layer in enumerate(mesh.colors):
         _set_color(built, layer, COLOR_NAME if number == 0 else f"{COLOR_NAME} {number + 1}")
     for layer in mesh.custom:
-        if layer.name == FILE_VERTEX_LAYER:
-            _set_file_vertices(built, layer)
-        else:
-            _set_custom(built, layer)
+        _set_custom(built, layer)
     built.update(calc_edges=True)  # called last, since it doubles the memory use
     built.meshferry.file_vertices = len(mesh.points)
     built.meshferry.file_corners = corners
@@ -155,6 +152,10 @@ def _set_custom(built: bpy.types.Mesh, layer: Layer) -> None:
 
     A Blender attribute has 1 to 4 floats or one integer; other layers need an attribute for each component.
     """
+    if layer.name == FILE_VERTEX_LAYER:
+        if layer.index is not None:  # not all corners have the vertex of their point in the file
+            arrays.add_layer(built, FILE_VERTEX, "INT", layer, layer.values)
+        return
     values = layer.values if layer.index is None else layer.values[layer.index]
     domain = arrays.domain_of(layer)
     kept = built.meshferry.custom_layers.add()
@@ -166,12 +167,6 @@ def _set_custom(built: bpy.types.Mesh, layer: Layer) -> None:
     else:
         kept.attribute = attribute_names.free_name(built, layer.name, 0)
         arrays.add_attribute(built, kept.attribute, kind, domain, values)
-
-
-def _set_file_vertices(built: bpy.types.Mesh, layer: Layer) -> None:
-    """Store on each corner the index of its vertex in the file, unless all of them equal the indices of the points."""
-    if layer.index is not None:
-        arrays.add_layer(built, FILE_VERTEX, "INT", layer, layer.values)
 
 
 def _set_components(

@@ -46,8 +46,7 @@ def store_binding(made: bpy.types.Object, skin: Skin) -> None:
 
 def _row_by_row(values: npt.ArrayLike) -> list[float]:
     """Return the values as a flat list, row by row. Blender clamps them to the range of single precision."""
-    row: list[float] = np.asarray(values, np.float64).reshape(-1).tolist()
-    return row
+    return np.asarray(values, np.float64).reshape(-1).tolist()
 
 
 class NodeBuilder:

@@ -251,13 +251,10 @@ class TextureLoader:
                 Named("image", path),
                 item=Text("Material '{}'", Named("material", material)),
             )
-        elif self._missing:
-            self._report.loss(
-                "missing-texture",
-                "{} not found; put them beside the file, or use File > External Data > Find Missing Files: {}",
-                counted(len(self._missing), "texture was", "textures were"),
-                listed(of_kind("image", list(self._missing)), _MOST_NAMED),
-            )
+        else:
+            template = "{} not found; put them beside the file, or use File > External Data > Find Missing Files: {}"
+            names = of_kind("image", self._missing)
+            self._report.loss_of("missing-texture", template, names, "texture was", "textures were", most=_MOST_NAMED)
         self._missing.clear()
 
     def _empty(self, label: str, path: str) -> bpy.types.Image:

@@ -11,7 +11,6 @@ from typing import Any
 
 import bpy
 import numpy as np
-import numpy.typing as npt
 
 from ...io_formats.core.messages import Report
 from ...io_formats.core.scene import Joint, Skeleton
@@ -21,8 +20,6 @@ from ..properties import stored_fields
 from . import joint_poses
 from .bones import are_unmoved, kept_matrices, rest_matrices
 from .joint_poses import Array
-
-Matrix4 = npt.NDArray[np.float64]
 
 _SHEAR = 1e-4
 """Cosine between the axes of a joint above which the dropped shear is reported."""
@@ -39,9 +36,9 @@ class ReadSkeleton:
     skeleton: Skeleton
     bones: list[str]
     """Name of each joint's bone, (J)."""
-    local: Matrix4
+    local: Array
     """(J, 4, 4) bind transforms relative to the parents', in the space of the armature object."""
-    rest: Matrix4
+    rest: Array
     """(J, 4, 4) Blender's rest matrices, in the space of the armature object."""
     parents: list[int]
     """Index of each joint's parent, or -1."""
@@ -119,7 +116,7 @@ def _likeness(bone: bpy.types.Bone) -> tuple[bool, int]:
 class _Binds:
     """The bind transforms of an armature's joints: stored ones that are still valid, others computed from the bones."""
 
-    def __init__(self, bones: list[bpy.types.Bone], parents: list[int], rest: Matrix4) -> None:
+    def __init__(self, bones: list[bpy.types.Bone], parents: list[int], rest: Array) -> None:
         self.bones = bones
         self.parents = parents
         self.rest = rest
@@ -140,14 +137,14 @@ class _Binds:
             return bool(kept.parent_order < 0)
         return self.kept[parent] and bool(self.bones[parent].meshferry.order == kept.parent_order)
 
-    def _old_worlds(self) -> list[Matrix4 | None]:
+    def _old_worlds(self) -> list[Array | None]:
         """Return the world matrices of joints at the time of import; None for new bones.
 
         They are products of the stored local transforms. If the parents of a joint were changed, its stored world
         matrix is used, which has single precision only.
         """
         kept_world = kept_matrices(self.bones, "bind_matrix")
-        worlds: list[Matrix4 | None] = [None] * len(self.bones)
+        worlds: list[Array | None] = [None] * len(self.bones)
         for number in self.order:
             parent = self.parents[number]
             above = None if parent < 0 else worlds[parent]
@@ -161,7 +158,7 @@ class _Binds:
                 worlds[number] = kept_world[number]
         return worlds
 
-    def _worlds(self) -> Matrix4:
+    def _worlds(self) -> Array:
         """Return the current world matrices of joints, computed from their bones."""
         worlds = self.rest.copy()
         for number in self.order:
@@ -220,7 +217,7 @@ def _kept_joint(bone: bpy.types.Bone, parent: int) -> Joint:
     )
 
 
-def _local_matrices(joints: list[Joint]) -> Matrix4:
+def _local_matrices(joints: list[Joint]) -> Array:
     """Return the bind transforms of joints as matrices, (J, 4, 4) float64."""
     return joint_poses.matrices(
         np.array([joint.translation for joint in joints], np.float64).reshape(-1, 3),
@@ -240,13 +237,13 @@ class SkeletonSpace:
     applied to the root joints.
     """
 
-    matrix: Matrix4
+    matrix: Array
 
     @property
     def is_identity(self) -> bool:
         return np.array_equal(self.matrix, np.identity(4))
 
-    def parts(self) -> tuple[float, Matrix4]:
+    def parts(self) -> tuple[float, Array]:
         """Return the uniform scale for the positions of all joints, and the remaining matrix for the root joints."""
         linear = self.matrix[:3, :3]
         size = float(np.cbrt(max(0.0, np.linalg.det(linear))))

@@ -251,8 +251,7 @@ def _evaluated_points(
 def _in_object(obj: bpy.types.Object, transforms: Array) -> Array:
     """Return transforms of world space in the space of an object."""
     world = np.array(obj.matrix_world, np.float64)
-    found: Array = np.linalg.inv(world) @ transforms @ world
-    return found
+    return np.linalg.inv(world) @ transforms @ world
 
 
 def _edge_lengths(obj: bpy.types.Object, transforms: Array) -> Array:
@@ -260,8 +259,7 @@ def _edge_lengths(obj: bpy.types.Object, transforms: Array) -> Array:
     points = arrays.read(obj.data.vertices, "co", 3)
     moved_points = rig_copies.moved(points, transforms @ np.array(obj.matrix_world, np.float64))
     ends = arrays.read(obj.data.edges, "vertices", 2, np.int32)
-    lengths: Array = np.linalg.norm(moved_points[ends[:, 0]] - moved_points[ends[:, 1]], axis=1)
-    return lengths
+    return np.linalg.norm(moved_points[ends[:, 0]] - moved_points[ends[:, 1]], axis=1)
 
 
 DEEPEST = 0.1

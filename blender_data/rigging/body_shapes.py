@@ -13,15 +13,13 @@ from typing import Any
 
 import bpy
 import numpy as np
-import numpy.typing as npt
 
 from ...io_formats.core.body_shapes import JointShapes, Slider, WornMesh
 from ...io_formats.registry import FAMILIES
 from .. import animated_blocks, armature_modifiers, arrays, names
 from ..mesh_data import checksums
 from . import bones as rigging_bones
-
-Array = npt.NDArray[np.float64]
+from .joint_poses import Array
 
 _SAME = 1e-9
 """Distance in metres below which keys are not moved."""

@@ -63,8 +63,7 @@ def nearest_bones(points: Points, lines: npt.NDArray[np.float64]) -> Weights:
     """
     found = [1.0 / np.maximum(distance, 1e-3) ** 4 for distance, _target in bone_distances(points, lines)]
     weights = np.concatenate([np.empty((0, len(lines))), *found])
-    shares: Weights = (weights / weights.sum(axis=1, keepdims=True)).astype(np.float32)
-    return shares
+    return (weights / weights.sum(axis=1, keepdims=True)).astype(np.float32)
 
 
 def bone_distances(points: Points, lines: npt.NDArray[np.float64]) -> Iterator[tuple[Points, Points]]:
@@ -133,8 +132,7 @@ def _hits(tree: BVHTree, points: Points, ways: Points, reach: Points) -> npt.NDA
     """Return whether a ray of limited length from each point hits the surface, (P,)."""
     found = map(tree.ray_cast, (points + _CLEAR * ways).tolist(), ways.tolist(), reach.tolist())
     distance = np.array(list(map(itemgetter(3), found)), np.float64)  # None becomes NaN
-    hit: npt.NDArray[np.bool_] = np.isfinite(distance)
-    return hit
+    return np.isfinite(distance)
 
 
 def _parts(surface: WeightedSurface) -> npt.NDArray[np.intp]:

@@ -240,8 +240,7 @@ def _skewness(unit: Array) -> Array:
     """Return the largest cosine between two axes, (…), of matrices (3, 3, …)."""
     x, y, z = unit[:, 0], unit[:, 1], unit[:, 2]
     cosines = [np.abs(_dot(a, b)) for a, b in ((x, y), (y, z), (z, x))]
-    widest: Array = np.maximum(np.maximum(cosines[0], cosines[1]), cosines[2])
-    return widest
+    return np.maximum(np.maximum(cosines[0], cosines[1]), cosines[2])
 
 
 def _nearest_rotations(unit: Array, shear: Array) -> Array:

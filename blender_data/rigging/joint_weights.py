@@ -80,7 +80,7 @@ def write(obj: bpy.types.Object, weights: JointWeights, joints: Collection[str])
     If the object has a Mirror modifier, empty groups of the other side are kept, since the modifier needs them.
     """
     kept = set(weights.used)
-    if _flips_groups(obj):
+    if any(modifier.type == "MIRROR" and modifier.use_mirror_vertex_groups for modifier in obj.modifiers):
         kept = kept.union(map(bpy.utils.flip_name, kept)).intersection(joints)
     for group in [group for group in obj.vertex_groups if group.name in joints and group.name not in kept]:
         obj.vertex_groups.remove(group)
@@ -88,10 +88,6 @@ def write(obj: bpy.types.Object, weights: JointWeights, joints: Collection[str])
     groups = [obj.vertex_groups.get(name) or obj.vertex_groups.new(name=name) for name in names]
     vertex_weights.replace(obj.data, [group.index for group in groups], weights.for_joints(names))
     obj.data.update()
-
-
-def _flips_groups(obj: bpy.types.Object) -> bool:
-    return any(modifier.type == "MIRROR" and modifier.use_mirror_vertex_groups for modifier in obj.modifiers)
 
 
 def limited(values: Weights, most: int, least: float = LEAST_WEIGHT) -> Weights:
@@ -105,8 +101,7 @@ def limited(values: Weights, most: int, least: float = LEAST_WEIGHT) -> Weights:
         np.put_along_axis(found, weakest, 0.0, axis=1)
     found[found < least * found.sum(axis=1, keepdims=True)] = 0.0
     total = found.sum(axis=1, keepdims=True)
-    limited: Weights = np.divide(found, total, out=np.zeros_like(found), where=total > 0)
-    return limited
+    return np.divide(found, total, out=np.zeros_like(found), where=total > 0)
 
 
 def mixed(old: JointWeights, new: JointWeights, share: Weights, most: int) -> JointWeights:
@@ -187,8 +182,7 @@ class WeightedSurface:
         np.add.at(normals, self.triangles, np.cross(b - a, c - a)[:, None])
         facing = np.einsum("vc,vcj->vj", near.share, normals[near.corners])
         below = ((near.points - points) * facing).sum(axis=1)
-        depth: Points = np.sign(below) * near.distances
-        return depth
+        return np.sign(below) * near.distances
 
     def _nearest(self, points: Points) -> _Nearest:
         """Return the nearest point of the surface for each of at least one point, (n, 3)."""
@@ -211,8 +205,7 @@ def world_points(obj: bpy.types.Object) -> Points:
     """Return the points of a mesh object, undeformed by modifiers, in world space."""
     points = arrays.read(obj.data.vertices, "co", 3).astype(np.float64)
     matrix = np.array(obj.matrix_world, np.float64)
-    found: Points = points @ matrix[:3, :3].T + matrix[:3, 3]
-    return found
+    return points @ matrix[:3, :3].T + matrix[:3, 3]
 
 
 def world_normals(obj: bpy.types.Object) -> Points:
@@ -221,8 +214,7 @@ def world_normals(obj: bpy.types.Object) -> Points:
     normals = (
         arrays.read(obj.data.vertex_normals, "vector", 3) @ np.linalg.pinv(matrix) * np.sign(np.linalg.det(matrix))
     )
-    found: Points = normals / np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-12)
-    return found
+    return normals / np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-12)
 
 
 def triangles_of(obj: bpy.types.Object) -> Triangles:
@@ -272,8 +264,7 @@ def barycentric(points: Points, corners: Points) -> Points:
     safe = np.where(area > 1e-12 * np.maximum(aa * bb, 1e-300), area, np.inf)
     of_b, of_c = (bb * ta - ab * tb) / safe, (aa * tb - ab * ta) / safe
     share = np.clip(np.column_stack((1.0 - of_b - of_c, of_b, of_c)), 0.0, 1.0)
-    found: Points = share / share.sum(axis=1, keepdims=True)
-    return found
+    return share / share.sum(axis=1, keepdims=True)
 
 
 _SMOOTHINGS = 20
@@ -344,8 +335,7 @@ def fill_weights(weights: Weights, known: npt.NDArray[np.bool_], edges: npt.NDAr
     for _ in range(_SMOOTHINGS if filled_in.any() else 0):
         total, count = _sums(values, ends[from_unknown], others[from_unknown])
         values[filled_in] = total[filled_in] / np.maximum(count[filled_in, None], 1)
-    made: Weights = np.where(is_known[:, None], values, weights).astype(np.float32)
-    return made
+    return np.where(is_known[:, None], values, weights).astype(np.float32)
 
 
 def _sums(

@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import bpy
 import numpy as np
-import numpy.typing as npt
 from mathutils import Matrix
 
 from ...io_formats.core.errors import MeshferryError
@@ -17,17 +16,7 @@ from ...io_formats.geometry.connectivity import labels, places
 from .. import arrays
 from ..armature_modifiers import armature_modifiers
 from . import heat_weights, joint_weights, shown_bindings
-from .joint_weights import (
-    JointWeights,
-    Points,
-    WeightedSurface,
-    Weights,
-    require_scale,
-    surface_of,
-    triangles_of,
-    world_normals,
-    world_points,
-)
+from .joint_weights import JointWeights, Points, WeightedSurface, Weights, triangles_of, world_points
 
 Bindings = dict[bpy.types.Object, JointWeights]
 
@@ -48,11 +37,11 @@ def require_bindable(items: Iterable[bpy.types.Object], armature: bpy.types.Obje
             problem = Text("it has no faces")
         elif not np.isfinite(world_points(obj)).all():
             problem = Text("it has vertices that are NaN or infinite; delete or correct them")
-        elif obj in _ancestors(armature):
+        elif armature in obj.children_recursive:
             problem = Text("'{}' is its child", armature.name)
         if problem:
             raise MeshferryError("{}: {}", obj.name, problem)
-        require_scale(obj)
+        joint_weights.require_scale(obj)
 
 
 def automatic(
@@ -63,7 +52,7 @@ def automatic(
     Each entry of ``models`` lists the finest mesh object of a model, followed by coarser ones. ``bones`` has the head
     and the end of each bone in world space, (2, 3).
     """
-    surface = heat_weights.heat_weights(context, surface_of(model[0] for model in models), bones)
+    surface = heat_weights.heat_weights(context, joint_weights.surface_of(model[0] for model in models), bones)
     return nearest((obj for model in models for obj in model), surface, most)
 
 
@@ -82,7 +71,7 @@ def nearest(
     """
     found: Bindings = {}
     for obj in items:
-        points, normals = world_points(obj), world_normals(obj)
+        points, normals = world_points(obj), joint_weights.world_normals(obj)
         values, known = surface.facing_weights_at(points, normals)
         if faces_alike:
             values, known = joint_weights.from_other_side(values, known, points, normals, triangles_of(obj))
@@ -130,16 +119,7 @@ def attach(obj: bpy.types.Object, armature: bpy.types.Object) -> bool:
     return was_other
 
 
-def _ancestors(obj: bpy.types.Object) -> list[bpy.types.Object]:
-    found = []
-    above = obj.parent
-    while above is not None:
-        found.append(above)
-        above = above.parent
-    return found
-
-
-def _unbent(obj: bpy.types.Object, points: npt.NDArray[np.float64], values: Weights) -> Weights:
+def _unbent(obj: bpy.types.Object, points: Points, values: Weights) -> Weights:
     """Give all points of a small loose part the mean of their weights."""
     place = places(points)
     pairs = place[arrays.read(obj.data.edges, "vertices", 2, np.int32)]
@@ -153,5 +133,4 @@ def _unbent(obj: bpy.types.Object, points: npt.NDArray[np.float64], values: Weig
     total = np.zeros((len(count), values.shape[1]))
     np.add.at(total, part, values)
     mean = (total / count[:, None]).astype(np.float32)
-    found: Weights = np.where(small[part][:, None], mean[part], values)
-    return found
+    return np.where(small[part][:, None], mean[part], values)

@@ -33,8 +33,7 @@ def rest_matrix(obj: bpy.types.Object, armature: bpy.types.Object) -> Array:
         return world
     of_bone = armature.pose.bones[bone].matrix, armature.data.bones[bone].matrix_local
     posed, rest = (np.array(armature.matrix_world @ matrix, np.float64) for matrix in of_bone)
-    at_rest: Array = rest @ np.linalg.pinv(posed) @ world
-    return at_rest
+    return rest @ np.linalg.pinv(posed) @ world
 
 
 def copy_bound(
@@ -148,8 +147,7 @@ def move(data: bpy.types.Mesh, transforms: Array) -> None:
 
 def moved(points: Array, transforms: Array) -> Array:
     """Return points (V, 3), each moved by its transform (V, 4, 4), or all by one (4, 4)."""
-    found: Array = np.einsum("...ij,...j->...i", transforms[..., :3, :3], points) + transforms[..., :3, 3]
-    return found
+    return np.einsum("...ij,...j->...i", transforms[..., :3, :3], points) + transforms[..., :3, 3]
 
 
 def relate_copies(copies: Mapping[bpy.types.Object, bpy.types.Object]) -> None:
@@ -190,8 +188,7 @@ def blended(weights: JointWeights, matrices: Mapping[str, Array], default: Array
     total = weights.values.sum(axis=1, dtype=np.float64)[:, None]
     sums = weights.values.astype(np.float64) @ of_groups
     found = np.where(total > 0, sums / np.where(total > 0, total, 1), default.reshape(16))
-    matrix_of_vertex: Array = found.reshape(-1, 4, 4)
-    return matrix_of_vertex
+    return found.reshape(-1, 4, 4)
 
 
 def report_left_behind(armature: bpy.types.Object, meshes: Iterable[bpy.types.Object], report: Report) -> None:

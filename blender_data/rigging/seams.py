@@ -97,5 +97,4 @@ def _vertex_normals(obj: bpy.types.Object) -> Points:
     sums = np.zeros((len(data.vertices), 3))
     np.add.at(sums, arrays.corner_vertices(data), arrays.read(data.corner_normals, "vector", 3))
     turned = sums @ np.linalg.pinv(linear)
-    found: Points = turned / np.maximum(np.linalg.norm(turned, axis=1, keepdims=True), 1e-12)
-    return found
+    return turned / np.maximum(np.linalg.norm(turned, axis=1, keepdims=True), 1e-12)

@@ -14,15 +14,13 @@ from typing import Any
 
 import bpy
 import numpy as np
-import numpy.typing as npt
 from mathutils import Matrix, Vector
 
 from .. import armature_modifiers, arrays, names
 from ..operator_calls import edit_mode
 from . import body_shapes, joint_poses
 from . import bones as rigging_bones
-
-Array = npt.NDArray[np.float64]
+from .joint_poses import Array
 
 NAME = "As in File"
 _SAME = 1e-5
@@ -212,9 +210,10 @@ def _binding_of(obj: bpy.types.Object, armature: bpy.types.Object, found: dict[s
         return None
     if _are_plain(found, armature):
         return None
-    for name in _moved_bones(armature):
-        if name in found:
-            found[name] = np.identity(4)
+    bones = [bone for bone in armature.data.bones if bone.meshferry.order >= 0]
+    for bone, is_still in zip(bones, rigging_bones.unmoved_bones(bones).tolist(), strict=True):
+        if not is_still and bone.name in found:  # the user moved it, so that an export binds meshes anew
+            found[bone.name] = np.identity(4)
     if _are_plain(found, armature):
         return None
     others = (group.name for group in obj.vertex_groups if group.name in armature.data.bones)
@@ -229,13 +228,6 @@ def _are_plain(found: Binding, armature: bpy.types.Object) -> bool:
     heads = np.array([(*armature.data.bones[name].head_local, 1.0) for name in found])
     moved = (matrices @ heads[..., None])[..., 0] - heads
     return bool(np.abs(matrices[:, :3, :3] - np.identity(3)).max() <= _ROUNDED and np.abs(moved).max() <= _SAME)
-
-
-def _moved_bones(armature: bpy.types.Object) -> list[str]:
-    """Return the bones that the user moved, to which an export binds meshes anew."""
-    bones = [bone for bone in armature.data.bones if bone.meshferry.order >= 0]
-    is_still = rigging_bones.unmoved_bones(bones).tolist()
-    return [bone.name for bone, still in zip(bones, is_still, strict=True) if not still]
 
 
 def _matrices_of(binding: bpy.types.Object) -> dict[str, Array]:

@@ -50,7 +50,8 @@ def split(
     weights with others of the same family.
     """
     before = joint_weights.read(obj, joints)
-    names = list(dict.fromkeys([*before.joints, *(name for family in families for name in _members(family))]))
+    members = [name for family in families for name in (family.bone, *family.volumes)]
+    names = list(dict.fromkeys([*before.joints, *members]))
     values = before.for_joints(names).astype(np.float64)
     column = {name: number for number, name in enumerate(names)}
     points = world_points(obj)
@@ -71,10 +72,6 @@ def split(
     return JointWeights(names, _joined(values, family_of, most).astype(np.float32))
 
 
-def _members(family: Family) -> tuple[str, ...]:
-    return (family.bone, *family.volumes)
-
-
 def _full(weights: Points, total: Points, points: Points, family: Family, factors: Factors) -> Points:
     """Return the weights of a family's volumes for factors of 1, (P, n).
 
@@ -91,8 +88,7 @@ def _full(weights: Points, total: Points, points: Points, family: Family, factor
         full[is_new] = _shares(points[is_new], family) * total[is_new, None]
     if is_lost.any() and not is_new.all():
         full[np.ix_(~is_new, is_lost)] = (_shares(points[~is_new], family) * total[~is_new, None])[:, is_lost]
-    found: Points = full * np.minimum(1.0, total / np.maximum(full.sum(axis=1), 1e-12))[:, None]
-    return found
+    return full * np.minimum(1.0, total / np.maximum(full.sum(axis=1), 1e-12))[:, None]
 
 
 def _shares(points: Points, family: Family) -> Points:
@@ -104,8 +100,7 @@ def _shares(points: Points, family: Family) -> Points:
     if near.shape[1] > _NEAREST:
         farther = np.argpartition(-near, _NEAREST - 1, axis=1)[:, _NEAREST:]
         np.put_along_axis(near, farther, 0.0, axis=1)
-    shares: Points = near / near.sum(axis=1, keepdims=True)
-    return shares
+    return near / near.sum(axis=1, keepdims=True)
 
 
 def _joined(values: npt.NDArray[np.float64], family_of: npt.NDArray[np.intp], most: int) -> Weights:

@@ -62,7 +62,8 @@ def stored_faces(path: Path) -> int | None:
         if extension == ".ply":
             return _ply_faces(path)
         if extension == ".obj":
-            return _obj_faces(path)
+            with path.open("rb") as file:
+                return sum(chunk.count(b"\nf ") for chunk in _overlapping(file))
     except (ValueError, LookupError, TypeError, AttributeError):
         pass  # Blender's importer reports the damage
     return None
@@ -106,11 +107,6 @@ def _ply_faces(path: Path) -> int:
         header = file.read(_HEADER_BYTES).partition(b"end_header")[0]
     stated = re.search(rb"^element face (\d+)\s*$", header, re.MULTILINE)
     return int(stated[1]) if stated else 0
-
-
-def _obj_faces(path: Path) -> int:
-    with path.open("rb") as file:
-        return sum(chunk.count(b"\nf ") for chunk in _overlapping(file))
 
 
 def _overlapping(file: BinaryIO) -> Iterator[bytes]:

@@ -20,7 +20,7 @@ from ...io_formats import api
 from ...io_formats.core.capabilities import Capabilities, losses
 from ...io_formats.core.errors import ExportError
 from ...io_formats.core.format import Format
-from ...io_formats.core.messages import Report, counted, listed
+from ...io_formats.core.messages import Report
 from ...io_formats.disk.atomic_write import make_folder, real_place
 from ...io_formats.disk.file_names import file_name
 from ...io_formats.passes.clips import adopt_clips
@@ -408,10 +408,9 @@ def _fit(scene: Scene, can: Capabilities, report: Report) -> None:
 def _at_rest(read: Callable[[], Scene]) -> Scene:
     """Read a model without its animations, which are reported."""
     scene = read()
-    if scene.clips:
-        number, names = counted(len(scene.clips), "animation"), listed([clip.name for clip in scene.clips])
-        scene.report.loss("animations-left-out", "{} not carried over: {}", number, names)
-        scene.clips = []
+    names = [clip.name for clip in scene.clips]
+    scene.report.loss_of("animations-left-out", "{} not carried over: {}", names, "animation")
+    scene.clips = []
     return scene
 
 

@@ -290,14 +290,9 @@ class OutputWriter:
         for node in whole.nodes:
             if not can.lod_models:
                 node.parent = -1
-            if node.mesh is not None:
-                node.mesh = Mesh(
-                    node.mesh.points,
-                    node.mesh.corner_point,
-                    node.mesh.material_index,
-                    joint_weights=node.mesh.joint_weights,
-                    shape_keys=node.mesh.shape_keys,
-                )
+            if (mesh := node.mesh) is not None:
+                form = mesh.points, mesh.corner_point, mesh.material_index
+                node.mesh = Mesh(*form, joint_weights=mesh.joint_weights, shape_keys=mesh.shape_keys)
         whole.clips = []  # the export reported the movement
         if can.vertex_clips and any(clip.vertices for clip in scene.clips):
             # The bones' deformation is exported as vertex animation, so missing bones are a note, not a loss.

@@ -16,7 +16,7 @@ from ...io_formats.core.errors import MeshferryError
 from ...io_formats.core.messages import Named
 from ...io_formats.core.options import Value
 from ...io_formats.disk import reach
-from ...io_formats.disk.file_names import PathTable, cautious_key
+from ...io_formats.disk.file_names import PathTable, cautious_key, numbered
 from ...io_formats.projects import Projects
 from ...io_formats.registry import FORMATS
 from ..inputs import file_key
@@ -140,11 +140,8 @@ class FileNames:
         """
         before = target.stem[len(own.stem) + 1 :]
         part = (f"{before}_{name}" if before else name).replace(".", "_")
-        plain, number = f"{own.stem}.{part}", 2
-        path = own.with_name(plain + own.suffix)
-        while cautious_key(str(path)) in self._given or self.is_taken(path):
-            path = own.with_name(f"{plain}_{number}{own.suffix}")
-            number += 1
+        paths = map(own.with_name, numbered(f"{own.stem}.{part}", own.suffix))
+        path = next(one for one in paths if cautious_key(str(one)) not in self._given and not self.is_taken(one))
         self._given.add(cautious_key(str(path)))
         self.take(path)
         return path

@@ -302,9 +302,9 @@ class Report:
         """Return a report for messages about one item, which are added to the same list."""
         return Report(self.messages, item)
 
-    def add(self, message: Message) -> None:
-        """Add a message."""
-        self.messages.append(replace(message, item=self.item) if self.item and not message.item else message)
+    def add(self, *messages: Message) -> None:
+        """Add messages."""
+        self.messages += [replace(one, item=self.item) if self.item and not one.item else one for one in messages]
 
     def loss(self, code: str, template: str, *values: object, **details: Unpack[Details]) -> None:
         """Report data that is not carried over."""

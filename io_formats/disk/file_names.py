@@ -5,11 +5,12 @@ be one character or two. A folder is only probed if two names could be equal, be
 """
 
 import functools
+import itertools
 import os
 import re
 import sys
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -46,13 +47,15 @@ def distinct_file_names(names: Iterable[str]) -> list[str]:
 
 def free_name(stem: str, ending: str, taken: set[str]) -> str:
     """Return a file name that is valid and unused in the folder on all systems, and add its key to ``taken``."""
-    plain, number = file_name(stem), 1
-    name = plain + ending
-    while cautious_key(name) in taken:
-        number += 1
-        name = f"{plain}_{number}{ending}"
+    name = next(one for one in numbered(file_name(stem), ending) if cautious_key(one) not in taken)
     taken.add(cautious_key(name))
     return name
+
+
+def numbered(name: str, ending: str = "", between: str = "_") -> Iterator[str]:
+    """Yield a name without a number, and then with the numbers from 2 on, each before the ending."""
+    yield name + ending
+    yield from (f"{name}{between}{number}{ending}" for number in itertools.count(2))
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from .transforms import matrix_of_transform
+from .transforms import Floats, matrix_of_transform
 
 if TYPE_CHECKING:
     from ..core.scene import Joint, Node
-
-Array = npt.NDArray[np.float64]
 
 
 def parents_first(parents: Sequence[int]) -> list[int]:
@@ -41,7 +38,7 @@ def own_ancestor(parents: Sequence[int]) -> int:
     return -1
 
 
-def world_matrices(local: Array, parents: Sequence[int]) -> Array:
+def world_matrices(local: Floats, parents: Sequence[int]) -> Floats:
     """Multiply local matrices (J, …, 4, 4) down the chains of parents (negative: a root); scales multiply, too.
 
     Products of extreme scales overflow to infinity without an error.
@@ -54,12 +51,12 @@ def world_matrices(local: Array, parents: Sequence[int]) -> Array:
     return world
 
 
-def local_matrices(parts: Sequence[Joint | Node]) -> Array:
+def local_matrices(parts: Sequence[Joint | Node]) -> Floats:
     """Return the matrices of nodes or joints relative to their parents, (J, 4, 4)."""
     local = [matrix_of_transform(part.translation, part.rotation, part.scale) for part in parts]
     return np.array(local).reshape(-1, 4, 4)
 
 
-def placed_matrices(parts: Sequence[Joint | Node]) -> Array:
+def placed_matrices(parts: Sequence[Joint | Node]) -> Floats:
     """Return the matrices of nodes or joints in the space of the roots, (J, 4, 4)."""
     return world_matrices(local_matrices(parts), [part.parent for part in parts])

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float32]
+Floats = npt.NDArray[np.float64]
 AnyFloats = TypeVar("AnyFloats", bound=npt.NDArray[np.floating])
 
 
@@ -45,12 +46,12 @@ def continuous_components(rotations: AnyFloats) -> AnyFloats:
     return signed
 
 
-def matrices_to_quaternions(matrices: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def matrices_to_quaternions(matrices: Floats) -> Floats:
     """Return unit quaternions (n, 4; w, x, y, z) of rotation matrices (n, 3, 3), w >= 0."""
     return components_to_quaternions(matrices.transpose(1, 2, 0)).T
 
 
-def components_to_quaternions(m: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def components_to_quaternions(m: Floats) -> Floats:
     """Return unit quaternions (4, …; w, x, y, z) of rotation matrices (3, 3, …), w >= 0."""
     # 4 w q: sufficiently exact unless w is small, i.e. for angles below 120 degrees.
     found = np.empty((4, *m.shape[2:]))
@@ -64,7 +65,7 @@ def components_to_quaternions(m: npt.NDArray[np.float64]) -> npt.NDArray[np.floa
     return found
 
 
-def _by_largest_component(m: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _by_largest_component(m: Floats) -> Floats:
     """Return quaternions (4, n) of any length, w >= 0, of rotation matrices (3, 3, n)."""
     signs = np.array(((1, 1, 1), (1, -1, -1), (-1, 1, -1), (-1, -1, 1)))
     # Row i of the table is 4 q_i q; the row with the largest diagonal element is the most accurate.
@@ -76,7 +77,7 @@ def _by_largest_component(m: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]
     for i, j in ((1, 2), (1, 3), (2, 3)):
         table[i, j] = table[j, i] = m[i - 1, j - 1] + m[j - 1, i - 1]
     largest = table[(0, 1, 2, 3), (0, 1, 2, 3)].argmax(axis=0)
-    chosen: npt.NDArray[np.float64] = table[largest, :, np.arange(m.shape[2])].T
+    chosen: Floats = table[largest, :, np.arange(m.shape[2])].T
     chosen[:, chosen[0] < 0] *= -1
     return chosen
 
@@ -91,7 +92,7 @@ def rotated_xyzw(rotations: FloatArray, vector: tuple[float, float, float]) -> F
     return turned.astype(np.float32)
 
 
-def rotation_product(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def rotation_product(a: Floats, b: Floats) -> Floats:
     """Multiply quaternions (…, 4): the rotation ``b``, then ``a``."""
     w, u = a[..., :1], a[..., 1:]
     s, v = b[..., :1], b[..., 1:]
@@ -99,25 +100,25 @@ def rotation_product(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> 
     return np.concatenate((scalar, w * v + s * u + np.cross(u, v)), axis=-1)
 
 
-def inverse_rotations(rotations: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def inverse_rotations(rotations: Floats) -> Floats:
     """Return the inverse rotations of unit quaternions (…, 4)."""
     return rotations * (1.0, -1.0, -1.0, -1.0)
 
 
-def rotate(rotations: npt.NDArray[np.float64], vectors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def rotate(rotations: Floats, vectors: Floats) -> Floats:
     """Rotate vectors (…, 3) by unit quaternions (…, 4)."""
     w, axis = rotations[..., :1], rotations[..., 1:]
-    turned: npt.NDArray[np.float64] = vectors + 2 * np.cross(axis, np.cross(axis, vectors) + w * vectors)
+    turned: Floats = vectors + 2 * np.cross(axis, np.cross(axis, vectors) + w * vectors)
     return turned
 
 
-def rotation_matrices(rotations: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def rotation_matrices(rotations: Floats) -> Floats:
     """Return the matrices (…, 3, 3) of unit quaternions (…, 4)."""
     columns = [rotate(rotations, np.broadcast_to(axis, (*rotations.shape[:-1], 3))) for axis in np.identity(3)]
     return np.stack(columns, axis=-1)
 
 
-def axis_rotations(axis: int, angles: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def axis_rotations(axis: int, angles: Floats) -> Floats:
     """Return the matrices (n, 3, 3) of rotations about X, Y or Z (0, 1 or 2) by angles (n,) in radians."""
     made = np.zeros((len(angles), 3, 3))
     one, other = (axis + 1) % 3, (axis + 2) % 3
@@ -128,7 +129,7 @@ def axis_rotations(axis: int, angles: npt.NDArray[np.float64]) -> npt.NDArray[np
     return made
 
 
-def euler_matrices(degrees: npt.NDArray[np.float64], order: str) -> npt.NDArray[np.float64]:
+def euler_matrices(degrees: Floats, order: str) -> Floats:
     """Return the matrices (n, 3, 3) of angles (n, 3) about the axes of ``order``, such as ZXY; the last is first."""
     made = np.broadcast_to(np.identity(3), (len(degrees), 3, 3))
     for axis, angle in zip(order, np.radians(degrees).T, strict=True):
@@ -136,7 +137,7 @@ def euler_matrices(degrees: npt.NDArray[np.float64], order: str) -> npt.NDArray[
     return made
 
 
-Matrix = npt.NDArray[np.float64]
+Matrix = Floats
 Vector3 = tuple[float, float, float]
 Quaternion = tuple[float, float, float, float]
 
@@ -287,8 +288,6 @@ def flip_winding(corners: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
     return np.ascontiguousarray(corners.reshape(-1, 3)[:, ::-1]).reshape(-1)
 
 
-Array = npt.NDArray[np.float64]
-
 _SNAPPED = np.radians(2.0)
 """Angle within which a rotation counts as a multiple of 90°."""
 _UPRIGHT = np.radians(10.0)
@@ -299,7 +298,7 @@ _ON_A_LINE = 0.02
 """Share of the spread along a line below which points across it do not show a rotation about it, as on a spine."""
 
 
-def similarity(ours: Array, theirs: Array, parents: Sequence[int]) -> tuple[Array, float]:
+def similarity(ours: Floats, theirs: Floats, parents: Sequence[int]) -> tuple[Floats, float]:
     """Return the rotation (3, 3) and the scale that bring joints (n, 3) nearest to others, (n, 3).
 
     A rotation within 2° of one that only permutes axes is exactly that one, and a vertical axis within 10° of an
@@ -314,13 +313,13 @@ def similarity(ours: Array, theirs: Array, parents: Sequence[int]) -> tuple[Arra
     return _rotation(ours - ours.mean(axis=0), theirs - theirs.mean(axis=0)), _scale(ours, theirs, parents)
 
 
-def _rotation(ours: Array, theirs: Array) -> Array:
+def _rotation(ours: Floats, theirs: Floats) -> Floats:
     """Return the rotation (3, 3) that best turns points ``ours`` to ``theirs``, both (n, 3) and centred.
 
     It is snapped to keep an axis upright, or to multiples of 90 degrees, if it is close to that.
     """
     u, spread, v = np.linalg.svd(theirs.T @ ours)
-    turn: Array = u @ np.diag((1.0, 1.0, np.sign(np.linalg.det(u @ v)))) @ v
+    turn: Floats = u @ np.diag((1.0, 1.0, np.sign(np.linalg.det(u @ v)))) @ v
     if spread[1] < _ON_A_LINE * spread[0]:
         turn = _swing(v[0], u[:, 0])
     up = turn[:, 2]
@@ -335,15 +334,15 @@ def _rotation(ours: Array, theirs: Array) -> Array:
     return turn
 
 
-def _swing(start: Array, end: Array) -> Array:
+def _swing(start: Floats, end: Floats) -> Floats:
     """Return the smallest rotation (3, 3) from one direction to another."""
     x, y, z = np.cross(start, end)
-    across: Array = np.array(((0, -z, y), (z, 0, -x), (-y, x, 0)))
+    across: Floats = np.array(((0, -z, y), (z, 0, -x), (-y, x, 0)))
     cosine = max(float(start @ end), -0.999)  # the axis of a rotation by 180° is not determined
     return np.identity(3) + across + across @ across / (1 + cosine)
 
 
-def _scale(ours: Array, theirs: Array, parents: Sequence[int]) -> float:
+def _scale(ours: Floats, theirs: Floats, parents: Sequence[int]) -> float:
     """Return the median of the ratios of the bones' lengths; long bones count more."""
     above = np.asarray(parents, np.intp)
     below = np.flatnonzero(above >= 0)
@@ -379,7 +378,7 @@ def bounds(points: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.floating[Any
     return np.array([[column.min() for column in columns], [column.max() for column in columns]])
 
 
-def cofactors(matrix: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def cofactors(matrix: Floats) -> Floats:
     """Return the cofactors of a (3, 3) matrix, which transform the normals of transformed points, up to the sign."""
     (a, b, c), (d, e, f), (g, h, i) = matrix.tolist()
     return np.array(

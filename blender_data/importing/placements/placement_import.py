@@ -1,6 +1,6 @@
 """Placement -> collections: one for each file, with groups and levels, instanced where files refer to it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -58,8 +58,7 @@ class PlacedCollections:
         hide_levels(context.view_layer, [group for group in self.groups[0] if group.hide_render])
 
     def _new(self, name: str) -> bpy.types.Collection:
-        made: bpy.types.Collection = self.job.keep(bpy.data.collections.new(name))
-        return made
+        return self.job.keep(bpy.data.collections.new(name))
 
     def _level(self, part: int, level: int) -> bpy.types.Collection:
         if (part, level) not in self._levels:
@@ -123,8 +122,9 @@ class PlacementImporter:
     def build(self) -> Steps[ImportResult]:
         """Create everything, and link the collections to the user's scene at the end."""
         nodes = [node for part in self.placement.parts for node in part.nodes]
-        self.job.materials.link_from_library(_material_names(nodes))
-        yield from scaled(self._build_models(nodes), 0.0, 0.7)
+        uses = dict.fromkeys(node.content for node in nodes if isinstance(node.content, ModelUse))
+        self.job.materials.link_from_library({slot.material for use in uses for slot in use.slots if slot.material})
+        yield from scaled(self._build_models(uses), 0.0, 0.7)
         planned = [self._plan(node) for node in nodes]
         yield from scaled(self._create([new for some in planned for new in some]), 0.7, 0.85)
         done = 0
@@ -141,10 +141,11 @@ class PlacementImporter:
             self._find_sheared(part.nodes, made)
         self._models.remove_templates()
         self.job.materials.report_textures()
-        self._report()
-        return ImportResult.of(
-            self.job, self._link(), self.objects, list(self._armatures.values()), self.triangles, self._models.actions
-        )
+        self._models.report()
+        text = "{} sheared, which Blender's objects cannot be; nearest transform: {}"
+        self.job.report.change_of("sheared-transform", text, self._sheared, "node is", "nodes are", most=5)
+        armatures, actions = list(self._armatures.values()), self._models.actions
+        return self.job.finished(ImportResult(self._link(), self.objects, self.triangles, armatures, actions))
 
     def _link(self) -> bpy.types.Collection:
         """Link the collections to the user's scene, those of other files without showing them; return the main one."""
@@ -164,16 +165,15 @@ class PlacementImporter:
         self.job.request.context.view_layer.update()
         return main
 
-    def _build_models(self, nodes: Sequence[PlacedNode]) -> Steps[None]:
+    def _build_models(self, uses: Iterable[ModelUse]) -> Steps[None]:
         """Create the models that nodes use, each with every set of surfaces that a node shows."""
-        uses: dict[int, dict[ModelUse, None]] = {}
-        for node in nodes:
-            if isinstance(node.content, ModelUse):
-                uses.setdefault(node.content.model, {})[node.content] = None
-        for number, (model, found) in enumerate(uses.items()):
+        of_models: dict[int, list[ModelUse]] = {}
+        for use in uses:
+            of_models.setdefault(use.model, []).append(use)
+        for number, (model, found) in enumerate(of_models.items()):
             placed = self.placement.models[model]
             building = self._models.build(placed, found)
-            yield from scaled(building, number / len(uses), (number + 1) / len(uses), placed.name)
+            yield from scaled(building, number / len(of_models), (number + 1) / len(of_models), placed.name)
 
     def _stand(self, node: PlacedNode) -> Stand | None:
         return self._models.stands.get(node.content) if isinstance(node.content, ModelUse) else None
@@ -234,7 +234,7 @@ class PlacementImporter:
             self._plain.set_camera(node, made)
             _place(made, parent, node.channels or node.matrix)
             if is_hidden:
-                _hide(made)
+                made.hide_render = made.hide_viewport = True  # even in instances of its collection
             self._link_object(made, part, node)
         if node.is_linkset_root:
             for obj in planned[0].made:
@@ -282,7 +282,7 @@ class PlacementImporter:
             if stand.materials != stand.template.materials and obj.type == "MESH":
                 self._set_materials(obj, stand)
             if is_hidden or stand.is_hidden:
-                _hide(obj)
+                obj.hide_render = obj.hide_viewport = True  # even in instances of its collection
                 obj.meshferry.has_hidden_surfaces = stand.is_hidden
             if obj.type == "MESH":
                 obj.meshferry.node_slots = stand.slots
@@ -324,24 +324,9 @@ class PlacementImporter:
                 made[index].meshferry.shear = _shear(held, wanted[index]).reshape(-1)
         self._sheared += [nodes[index].name for index in np.flatnonzero(products > _SHEAR).tolist()]
 
-    def _report(self) -> None:
-        self._models.report()
-        text = "{} sheared, which Blender's objects cannot be; nearest transform: {}"
-        self.job.report.change_of("sheared-transform", text, self._sheared, "node is", "nodes are", most=5)
-
-
-def _material_names(nodes: Sequence[PlacedNode]) -> set[str]:
-    uses = {node.content for node in nodes if isinstance(node.content, ModelUse)}
-    return {slot.material for use in uses for slot in use.slots if slot.material}
-
 
 def _level_of(node: PlacedNode) -> int:
     return node.content.level if isinstance(node.content, ModelUse) else 0
-
-
-def _hide(made: bpy.types.Object) -> None:
-    """Hide an object in renders and viewports, even in instances of its collection."""
-    made.hide_render = made.hide_viewport = True
 
 
 def _shear(held: npt.NDArray[np.float64], wanted: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

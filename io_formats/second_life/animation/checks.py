@@ -77,7 +77,7 @@ def _constraints(document: SecondLifeAnimation) -> Iterator[Message]:
             "unusable-constraints",
             "viewers refuse {}, for which a volume or an animated joint is missing: {}",
             counted(len(unusable), "constraint"),
-            listed(of_kind("bone", {_source_name(document.constraints[number]): 0 for number in unusable})),
+            listed(of_kind("bone", {_name(document.constraints[number]["source"]): 0 for number in unusable})),
         )
     if any(chain > LONGEST_CHAIN for chain in document.constraints["chain_length"].tolist()):
         template = "a constraint bends more than {} joints, which can crash viewers"
@@ -136,11 +136,6 @@ def _positions(document: SecondLifeAnimation) -> Iterator[Message]:
         )
 
 
-def _source_name(constraint: Any) -> str:
-    """Return the name of the volume that a constraint moves."""
-    return _name(constraint["source"])
-
-
 def unusable_constraints(document: SecondLifeAnimation) -> list[int]:
     """Return the constraints that viewers refuse, by index.
 
@@ -151,7 +146,7 @@ def unusable_constraints(document: SecondLifeAnimation) -> list[int]:
 
 
 def _is_usable(constraint: Any, joints: set[str]) -> bool:
-    source, target, length = _source_name(constraint), _name(constraint["target"]), int(constraint["chain_length"])
+    source, target, length = _name(constraint["source"]), _name(constraint["target"]), int(constraint["chain_length"])
     if not _is_volume(source) or not (target == _GROUND or _is_volume(target)):
         return False
     chain = avatar_joints.ancestors(source)[1 : length + 2]

@@ -13,7 +13,7 @@ from ...core.errors import UnsupportedFormatError
 from ...core.messages import Message, Named, Report, Text, counted, of_kind
 from ...core.scene import AnyArray, FloatArray
 from ...encodings.byte_reader import ByteStream
-from ...geometry.transforms import euler_matrices, matrices_to_quaternions
+from ...geometry.transforms import Floats, euler_matrices, matrices_to_quaternions
 from ..avatar import joints
 
 FORMAT = "second_life_animation"
@@ -121,7 +121,6 @@ _NEARLY_HALF_TURN = 0.2
 other three components."""
 
 Codes = npt.NDArray[np.uint16]
-Floats = npt.NDArray[np.float64]
 
 
 def values_of(codes: AnyArray, reach: float) -> FloatArray:

@@ -8,15 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from ...core.errors import ExportError
 from ...core.messages import Elements, Named, Text, counted, error, listed, of_kind
 from ...core.scene import Clip, Scene, Skeleton
+from ...geometry.transforms import Floats
 from ...passes.clips import DEFAULT_RATE
 from ..avatar import joints as avatar_joints
 from . import codec, keys
-from .codec import Floats, JointKeys, SecondLifeAnimation, decode_text
+from .codec import Codes, JointKeys, SecondLifeAnimation, decode_text
 from .motion import AvatarMotion
 
 _LIKE = 0.85
@@ -316,13 +316,13 @@ def _merged(kept: Sequence[JointKeys], made: Sequence[JointKeys]) -> list[JointK
 class _Sampled:
     """Samples of n curves, encoded as keys, and the tolerance above which each sample can be left out."""
 
-    keys: npt.NDArray[np.uint16]
+    keys: Codes
     """(n, F, 4) codes of time and value of each sample."""
     need: Floats
     """(n, F) tolerance in degrees from which on each sample can be left out."""
 
     @classmethod
-    def of(cls, values: Floats, time_codes: npt.NDArray[np.uint16], duration: float, finest: Floats | None) -> _Sampled:
+    def of(cls, values: Floats, time_codes: Codes, duration: float, finest: Floats | None) -> _Sampled:
         """Encode samples, (n, F, 4) or (n, F, 3).
 
         Parameters
@@ -339,7 +339,7 @@ class _Sampled:
         times = np.broadcast_to(time_codes[:, None], (*encoded.shape[:2], 1))
         return cls(np.concatenate((times, encoded), axis=2, dtype=np.uint16), need)
 
-    def joint_keys(self, number: int, degrees: float) -> npt.NDArray[np.uint16]:
+    def joint_keys(self, number: int, degrees: float) -> Codes:
         """Return the keys of one curve that a tolerance in degrees requires, (k, 4)."""
         return np.asarray(self.keys[number][self.need[number] > degrees])
 

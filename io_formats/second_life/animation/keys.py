@@ -14,11 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.scene import AnyArray, Keys, Skeleton
-from ...geometry.transforms import continuous_rotations, inverse_rotations, rotation_product
+from ...geometry.transforms import Floats, continuous_rotations, inverse_rotations, rotation_product
 from ...passes.clips import values_at
 from ..avatar import joints
 from . import codec
-from .codec import Floats as codec_Floats
 from .codec import JointKeys, SecondLifeAnimation, decode_text
 from .motion import AvatarMotion
 
@@ -96,7 +95,7 @@ def position_keys(document: SecondLifeAnimation, joint: JointKeys) -> Keys:
     return _sorted(document, joint.position, np.clip(values.astype(np.float64), -codec.FARTHEST, codec.FARTHEST))
 
 
-def _sorted(document: SecondLifeAnimation, keys: AnyArray, values: codec_Floats) -> Keys:
+def _sorted(document: SecondLifeAnimation, keys: AnyArray, values: Floats) -> Keys:
     """Sort keys by time; of several at one time the last one counts."""
     if document.has_codes:
         times = codec.times_of(keys[:, 0], document.duration)
@@ -107,7 +106,6 @@ def _sorted(document: SecondLifeAnimation, keys: AnyArray, values: codec_Floats)
     return Keys(times[kept], values[kept])
 
 
-Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 
 _CURVES_AT_ONCE = 8
@@ -327,8 +325,7 @@ def _edited(
     stored = continuous_rotations(stored) if is_rotation else stored
     times = codec.times_of(sampled[:, 0], original.duration)
     kept = needed_between(exact, stored, times, at[same], UNCHANGED)
-    found: AnyArray = sampled[kept].astype(np.uint16)
-    return found
+    return sampled[kept].astype(np.uint16)
 
 
 MOST_DEGREES = 0.5
@@ -404,7 +401,7 @@ def restore_missing_parents(
     return replace(motion, rotation=rotation)
 
 
-def _sampled(joint: JointKeys, original: SecondLifeAnimation, times: codec_Floats, fps: float) -> codec_Floats:
+def _sampled(joint: JointKeys, original: SecondLifeAnimation, times: Floats, fps: float) -> Floats:
     """Return the rotations of a joint of a file as Blender shows them; without keys it is at rest."""
     if not len(joint.rotation):
         return np.tile((1.0, 0.0, 0.0, 0.0), (len(times), 1))
@@ -419,7 +416,7 @@ def _product(chain: Sequence[JointKeys], original: SecondLifeAnimation) -> Keys:
     return Keys(times, continuous_rotations(_sampled_product(chain, original, times)))
 
 
-def _sampled_product(chain: Sequence[JointKeys], original: SecondLifeAnimation, times: codec_Floats) -> codec_Floats:
+def _sampled_product(chain: Sequence[JointKeys], original: SecondLifeAnimation, times: Floats) -> Floats:
     turn = np.tile((1.0, 0.0, 0.0, 0.0), (len(times), 1))
     for joint in chain:
         if len(joint.rotation):

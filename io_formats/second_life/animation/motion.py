@@ -6,16 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from ...core.errors import ExportError
 from ...core.scene import Clip, Skeleton, TransformTrack
 from ...geometry import hierarchy, transforms
+from ...geometry.transforms import Floats
 from ...passes.clips import DEFAULT_RATE
 from ..avatar import avatar_fit, joints
 from ..avatar.other_rigs import RigJoints, bones_to_next, rig_joints
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass

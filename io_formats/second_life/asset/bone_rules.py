@@ -199,8 +199,7 @@ def _used_joints(mesh: Mesh) -> npt.NDArray[np.int32]:
     """Return the joints with weights."""
     if mesh.joint_indices is None or mesh.joint_weights is None:
         return np.empty(0, np.int32)
-    joints: npt.NDArray[np.int32] = np.unique(mesh.joint_indices[mesh.joint_weights > 0])
-    return joints
+    return np.unique(mesh.joint_indices[mesh.joint_weights > 0])
 
 
 def _is_turned(matrix: npt.NDArray[np.float64]) -> bool:
@@ -238,5 +237,4 @@ def _disagreeing(mesh: Mesh) -> Flags:
     differs = (np.abs(print_of[order] - print_of[order][leader]) > 4 * _WEIGHT_STEP).any(axis=1)
     torn_places = np.zeros(int(place.max()) + 1, bool)
     torn_places[ordered[differs]] = True
-    found: Flags = torn_places[place]
-    return found
+    return torn_places[place]

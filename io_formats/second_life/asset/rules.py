@@ -365,8 +365,7 @@ def _points_with(mesh: Mesh, layer: Layer, values: Flags) -> Flags:
 def _used_slots(mesh: Mesh) -> list[int]:
     """Return the slots with triangles."""
     counts = np.bincount(mesh.material_index, minlength=len(mesh.materials))
-    slots: list[int] = np.flatnonzero(counts[: len(mesh.materials)]).tolist()
-    return slots
+    return np.flatnonzero(counts[: len(mesh.materials)]).tolist()
 
 
 def _is_flat(mesh: Mesh) -> bool:

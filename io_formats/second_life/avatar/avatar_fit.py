@@ -8,16 +8,14 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
 from ...core.errors import MeshferryError
 from ...core.messages import Text, listed
+from ...geometry.transforms import Floats
 from ..models import space
 from . import joints, skeletons
 
-Array = npt.NDArray[np.float64]
-
-_UP: Array = np.array((0.0, 0.0, 1.0))
+_UP: Floats = np.array((0.0, 0.0, 1.0))
 _SPINE = ("mHead", "mNeck", "mChest", "mTorso")
 _MAIN_CHILDREN = frozenset({"mTorso", "mChest", "mNeck", "mHead", "mHandMiddle1Left", "mHandMiddle1Right"})
 """For a parent with several children, the child that the parent points to."""
@@ -37,7 +35,7 @@ _MOST_DEGREES = 10.0
 """Smallest angle in degrees between a limb and that of the avatar with which animations look wrong."""
 
 
-def avatar_axes(heads: Mapping[str, Array]) -> Array:
+def avatar_axes(heads: Mapping[str, Floats]) -> Floats:
     """Return the axes, (3, 3) as columns, of the avatar that is to replace a rig.
 
     Left is the direction of the left joints from the right ones; up is the axis of the rig nearest to the spine.
@@ -70,13 +68,13 @@ def avatar_axes(heads: Mapping[str, Array]) -> Array:
     return np.column_stack((left, np.cross(up, left), up))
 
 
-def standard_heads() -> dict[str, Array]:
+def standard_heads() -> dict[str, Floats]:
     """Return the position of each joint of the standard avatar, (3,)."""
     turn = space.TO_BLENDER[:3, :3]
     return {name: turn @ matrix[:3, 3] for name, matrix in joints.rest_matrices().items()}
 
 
-def fit_matrices(heads: Mapping[str, Array]) -> dict[str, Array]:
+def fit_matrices(heads: Mapping[str, Floats]) -> dict[str, Floats]:
     """Return for each mapped joint the transform, (4, 4), that fits its vertices to the standard avatar.
 
     Limbs rotate and stretch from joint to joint, the spine only shifts and stretches, and all other parts are scaled by
@@ -85,8 +83,8 @@ def fit_matrices(heads: Mapping[str, Array]) -> dict[str, Array]:
     """
     wanted, children = standard_heads(), _children(heads)
     size = _size(heads, wanted, children)
-    turns: dict[str, Array] = {}
-    found: dict[str, Array] = {}
+    turns: dict[str, Floats] = {}
+    found: dict[str, Floats] = {}
     for name, below in children.items():
         turn = turns.get(_nearest(name, turns), np.identity(3))
         turns[name], found[name] = _fit(name, _main_child(below), heads, wanted, size, turn)
@@ -94,20 +92,20 @@ def fit_matrices(heads: Mapping[str, Array]) -> dict[str, Array]:
     return {name: found.get(name, found.get(_nearest(name, found), root)) for name in heads}
 
 
-def aims(heads: Mapping[str, Array]) -> dict[str, str]:
+def aims(heads: Mapping[str, Floats]) -> dict[str, str]:
     """Return, for each mapped joint of the body that points to another joint, the name of that joint."""
     found = {name: _main_child(below) for name, below in _children(heads).items()}
     return {name: child for name, child in found.items() if child}
 
 
-def rest_turns(heads: Mapping[str, Array]) -> dict[str, Array]:
+def rest_turns(heads: Mapping[str, Floats]) -> dict[str, Floats]:
     """Return the rotation of each mapped joint from the avatar's rest pose to that of the rig, (3, 3).
 
     Limbs and fingers turn until they point in the same directions as those of the rig. The spine is upright and soles
     are level in both, so they do not turn. ``heads`` are the positions of the mapped joints.
     """
     wanted, pointed = standard_heads(), aims(heads)
-    turns: dict[str, Array] = {}
+    turns: dict[str, Floats] = {}
     for name in (name for name in joints.table() if name in heads):
         if joints.table()[name].group in _UPRIGHT or name.startswith((*_LEVEL, "mAnkle")):
             turns[name] = np.identity(3)
@@ -119,7 +117,7 @@ def rest_turns(heads: Mapping[str, Array]) -> dict[str, Array]:
     return turns
 
 
-def joint_ends(heads: Mapping[str, Array]) -> dict[str, Array]:
+def joint_ends(heads: Mapping[str, Floats]) -> dict[str, Floats]:
     """Return the end of each joint of an armature, (3,), in the space of ``heads``, which may be any.
 
     The directions and lengths of bones play no part. A joint ends at the head of the joint that the table connects to
@@ -139,7 +137,7 @@ def joint_ends(heads: Mapping[str, Array]) -> dict[str, Array]:
     return found
 
 
-def _similarity(heads: Mapping[str, Array]) -> Array:
+def _similarity(heads: Mapping[str, Floats]) -> Floats:
     """Return the rotation and even scale, (3, 3), that bring the standard avatar nearest to the joints at ``heads``.
 
     Directions that these joints do not define are not rotated.
@@ -149,11 +147,11 @@ def _similarity(heads: Mapping[str, Array]) -> Array:
     wanted, given = wanted - wanted.mean(axis=0), given - given.mean(axis=0)
     size = float(np.sqrt((given**2).sum() / max((wanted**2).sum(), 1e-12))) or 1.0
     u, _s, v = np.linalg.svd(given.T @ wanted / size + 1e-9 * np.identity(3))
-    found: Array = u @ np.diag((1.0, 1.0, np.linalg.det(u @ v))) @ v * size
+    found: Floats = u @ np.diag((1.0, 1.0, np.linalg.det(u @ v))) @ v * size
     return found
 
 
-def leg_ratio(heads: Mapping[str, Array]) -> float:
+def leg_ratio(heads: Mapping[str, Floats]) -> float:
     """Return the length of the avatar's legs relative to those of a rig; 1 if the rig has none."""
     pairs = _limb_bones(heads, _LEG)
     ours, theirs = (
@@ -163,7 +161,7 @@ def leg_ratio(heads: Mapping[str, Array]) -> float:
     return ours / theirs if theirs > 0 else 1.0
 
 
-def swings(before: Array, after: Array) -> Array:
+def swings(before: Floats, after: Floats) -> Floats:
     """Return the shortest rotations (F, 3, 3) of directions ``before`` (F, 3) to directions ``after``.
 
     Opposite directions give the identity.
@@ -176,11 +174,11 @@ def swings(before: Array, after: Array) -> Array:
     zero = np.zeros_like(x)
     skew = np.array(((zero, -z, y), (z, zero, -x), (-y, x, zero))).transpose(2, 0, 1)
     share = np.where(cosine > -1 + 1e-6, 1 / np.maximum(1 + cosine, 1e-6), 0.0)[:, None, None]
-    found: Array = np.identity(3) + skew + skew @ skew * share
+    found: Floats = np.identity(3) + skew + skew @ skew * share
     return np.where((cosine > -1 + 1e-6)[:, None, None], found, np.identity(3))
 
 
-def rest_angles(heads: Mapping[str, Array]) -> dict[str, float]:
+def rest_angles(heads: Mapping[str, Floats]) -> dict[str, float]:
     """Return the angle in degrees between each mapped arm or leg joint and that of the standard avatar."""
     wanted = standard_heads()
     found = {}
@@ -191,7 +189,7 @@ def rest_angles(heads: Mapping[str, Array]) -> dict[str, float]:
     return found
 
 
-def pose_text(heads: Mapping[str, Array]) -> Text:
+def pose_text(heads: Mapping[str, Floats]) -> Text:
     """Return a warning about limbs whose rest pose differs from the avatar's, or an empty text."""
     turned = {joint: angle for joint, angle in rest_angles(heads).items() if angle > _MOST_DEGREES}
     if not turned:
@@ -205,13 +203,13 @@ def pose_text(heads: Mapping[str, Array]) -> Text:
     )
 
 
-def _limb_bones(heads: Mapping[str, Array], *limbs: Sequence[str]) -> list[tuple[str, str]]:
+def _limb_bones(heads: Mapping[str, Floats], *limbs: Sequence[str]) -> list[tuple[str, str]]:
     """Return pairs of a mapped joint and the next mapped joint of the same limb, for limbs of both sides."""
     sides = [[f"{part}{side}" for part in limb] for side in ("Left", "Right") for limb in limbs]
     return [pair for limb in sides for pair in pairwise(limb) if pair[0] in heads and pair[1] in heads]
 
 
-def _children(heads: Mapping[str, Array]) -> dict[str, list[str]]:
+def _children(heads: Mapping[str, Floats]) -> dict[str, list[str]]:
     """Return, for each mapped joint that positions vertices, the next such joints below it; parents come first."""
     children: dict[str, list[str]] = {name: [] for name in joints.table() if name in heads and _drives(name)}
     for name in children:
@@ -236,7 +234,7 @@ def _main_child(children: list[str]) -> str:
     return (preferred or (children if len(children) == 1 else [""]))[0]
 
 
-def _size(heads: Mapping[str, Array], wanted: Mapping[str, Array], children: Mapping[str, list[str]]) -> float:
+def _size(heads: Mapping[str, Floats], wanted: Mapping[str, Floats], children: Mapping[str, list[str]]) -> float:
     """Return the size of the avatar relative to the rig: the ratio of the summed lengths of all limbs."""
     pairs = [(name, child) for name, below in children.items() for child in below]
     limbs = [pair for pair in pairs if joints.table()[pair[0]].group in {"Arms", "Legs"}] or pairs
@@ -248,8 +246,8 @@ def _size(heads: Mapping[str, Array], wanted: Mapping[str, Array], children: Map
 
 
 def _fit(
-    name: str, child: str, heads: Mapping[str, Array], wanted: Mapping[str, Array], size: float, turn: Array
-) -> tuple[Array, Array]:
+    name: str, child: str, heads: Mapping[str, Floats], wanted: Mapping[str, Floats], size: float, turn: Floats
+) -> tuple[Floats, Floats]:
     """Return the rotation, (3, 3), and the transform, (4, 4), of one joint; ``turn`` is the rotation of its parent."""
     start, end = heads[name], wanted[name]
     hips = ("mHipLeft", "mHipRight")
@@ -278,7 +276,7 @@ def _fit(
     return turn, matrix
 
 
-def _swing(before: Array, after: Array) -> Array:
+def _swing(before: Floats, after: Floats) -> Floats:
     """Return the shortest rotation of one direction onto another, (3, 3)."""
     before, after = (vector / max(float(np.linalg.norm(vector)), 1e-12) for vector in (before, after))
     if before @ after > -1 + 1e-6:
@@ -286,5 +284,4 @@ def _swing(before: Array, after: Array) -> Array:
     # opposite directions: rotate by 180° about any perpendicular axis
     across = np.cross(before, np.identity(3)[int(np.abs(before).argmin())])
     across /= np.linalg.norm(across)
-    half: Array = 2 * np.outer(across, across) - np.identity(3)
-    return half
+    return 2 * np.outer(across, across) - np.identity(3)

@@ -20,10 +20,11 @@ import numpy.typing as npt
 
 from ...core.messages import Report, Text, counted, joined, listed, of_kind
 from ...core.scene import Skin
+from ...geometry.transforms import Matrix
 from ..models import space
 from ..models.skin_block import SkinBlock
 from . import joints
-from .joints import MOST_JOINTS, Matrix
+from .joints import MOST_JOINTS
 from .skeletons import rest_worlds
 
 MOST_LISTED = 1024
@@ -53,14 +54,12 @@ class Binding:
 
 def matrices_of(rows: Matrix) -> Matrix:
     """Convert a file's matrices (…, 16) to matrices (…, 4, 4) for column vectors."""
-    turned: Matrix = np.swapaxes(np.asarray(rows, np.float64).reshape(*rows.shape[:-1], 4, 4), -1, -2)
-    return turned
+    return np.swapaxes(np.asarray(rows, np.float64).reshape(*rows.shape[:-1], 4, 4), -1, -2)
 
 
 def rows_of(matrices: Matrix) -> Matrix:
     """Convert matrices (…, 4, 4) for column vectors to (…, 16) as in files."""
-    turned: Matrix = np.swapaxes(matrices, -1, -2).reshape(*matrices.shape[:-2], 16)
-    return turned
+    return np.swapaxes(matrices, -1, -2).reshape(*matrices.shape[:-2], 16)
 
 
 def binding_of(block: SkinBlock, report: Report, *, is_aligned: bool = False) -> Binding | None:
@@ -404,8 +403,7 @@ def _imported_rests(skin: Skin, turn: Matrix) -> Matrix:
 
 def _relative(name: str, heads: Mapping[str, Matrix]) -> Matrix:
     """Return a joint's position relative to its parent in the table."""
-    relative: Matrix = heads[name] - _origin(name, heads)
-    return relative
+    return heads[name] - _origin(name, heads)
 
 
 def _origin(name: str, heads: Mapping[str, Matrix]) -> Matrix:
@@ -419,8 +417,7 @@ def _origin(name: str, heads: Mapping[str, Matrix]) -> Matrix:
     while above in table and above not in heads:
         between = between + np.array(table[above].position)
         above = table[above].parent
-    origin: Matrix = heads.get(above, np.zeros(3)) + between
-    return origin
+    return heads.get(above, np.zeros(3)) + between
 
 
 def _distance(a: Matrix, b: Matrix) -> float:

@@ -13,16 +13,12 @@ from dataclasses import dataclass
 from importlib import resources
 
 import numpy as np
-import numpy.typing as npt
 
 from ...core.options import Choice
 from ...core.scene import Skeleton
 from ...geometry import hierarchy
-from ...geometry.transforms import Matrix as transforms_Matrix
-from ...geometry.transforms import euler_matrices
+from ...geometry.transforms import Matrix, euler_matrices
 from ..models.space import TO_AVATAR
-
-Matrix = npt.NDArray[np.float64]
 
 MOST_JOINTS = 110
 """Maximum number of joints that one mesh may be bound to."""
@@ -88,35 +84,38 @@ _ON_SCREEN = "attachment_hud"
 """Kind of attachment points on the screen."""
 
 
-def _rows() -> list[dict[str, str]]:
-    text = resources.files(__package__).joinpath("skeleton.csv").read_text("utf-8")
-    return list(csv.DictReader(text.splitlines()))
+@functools.cache
+def rows_of(name: str) -> tuple[dict[str, str], ...]:
+    """Return the rows of a bundled table."""
+    text = resources.files(__package__).joinpath(name).read_text("utf-8")
+    return tuple(csv.DictReader(text.splitlines()))
+
+
+def three(row: Mapping[str, str], key: str, default: float = 0.0) -> tuple[float, float, float]:
+    """Return the values of the columns of a vector, which are empty where they have the default."""
+    x, y, z = (float(row[f"{key}_{axis}"] or default) for axis in "xyz")
+    return (x, y, z)
 
 
 @functools.cache
 def table() -> dict[str, TableJoint]:
     """Return all joints by name, parents before children, without attachments to the screen."""
     found: dict[str, TableJoint] = {}
-    for row in _rows():
+    for row in rows_of("skeleton.csv"):
         if row["kind"] == _ON_SCREEN:
             continue  # attachment points on the screen, to which no mesh can be bound
-
-        def three(key: str, default: float = 0.0, row: dict[str, str] = row) -> tuple[float, float, float]:
-            x, y, z = (float(row[f"{key}_{axis}"] or default) for axis in "xyz")
-            return (x, y, z)
-
         found[row["name"]] = TableJoint(
             row["name"],
             row["parent"],
             row["kind"],
             row["connected"] == "true",
-            three("pos"),
-            three("rot"),
-            three("scale", 1.0),
-            three("end"),
+            three(row, "pos"),
+            three(row, "rot"),
+            three(row, "scale", 1.0),
+            three(row, "end"),
             tuple(row["aliases"].split()),
             row["group"],
-            three("pivot") if row["pivot_x"] else three("pos"),
+            three(row, "pivot") if row["pivot_x"] else three(row, "pos"),
             row["support"] == "base",
         )
     return found
@@ -151,7 +150,7 @@ def aliases() -> dict[str, tuple[str, ...]]:
 @functools.cache
 def screen_attachments() -> frozenset[str]:
     """Return the names of attachment points on the screen, with spaces and with ``_``; animations may name them."""
-    names = [row["name"] for row in _rows() if row["kind"] == _ON_SCREEN]
+    names = [row["name"] for row in rows_of("skeleton.csv") if row["kind"] == _ON_SCREEN]
     return frozenset([*names, *(name.replace(" ", "_") for name in names)])
 
 
@@ -255,7 +254,7 @@ _QUARTER = np.radians(1.0)
 """Tolerance for snapping a rig to multiples of 90°, in radians."""
 
 
-def facing_of(heads: Mapping[str, transforms_Matrix]) -> transforms_Matrix:
+def facing_of(heads: Mapping[str, Matrix]) -> Matrix:
     """Return the same as :func:`facing` for the positions of joints, (3,), by their names in the table."""
     left = left_of(heads)
     if left is None:
@@ -277,7 +276,7 @@ _ALIKE, _LEAST = 0.01, 1e-4
 """Differences up to which the distances of turned joints are alike: a share of them, and metres."""
 
 
-def _nearest_quarter(heads: Mapping[str, transforms_Matrix]) -> transforms_Matrix:
+def _nearest_quarter(heads: Mapping[str, Matrix]) -> Matrix:
     """Return the rotation by a multiple of 90° about Z that moves joints nearest to those of the table, (4, 4).
 
     It is that of a figure that faces -Y if several rotations are alike, as for a single joint. Location and size of the
@@ -302,18 +301,18 @@ _STRAIGHT = 1e-4
 joint."""
 
 
-def world_matrices(skeleton: Skeleton) -> transforms_Matrix:
+def world_matrices(skeleton: Skeleton) -> Matrix:
     """Return the rest matrix of every joint in the space of the skeleton, (J, 4, 4) float64."""
     return hierarchy.placed_matrices(skeleton.joints)
 
 
-def facing(skeleton: Skeleton) -> transforms_Matrix:
+def facing(skeleton: Skeleton) -> Matrix:
     """Return the rotation about Z, (4, 4), from a skeleton's space to the avatar's, in which it faces +X.
 
     Its left joints are rotated to +Y. Rotations within 1° of a multiple of 90° are snapped to it, so that values stay
     exact. A skeleton without a pair of joints gets the multiple of 90° at which it is nearest to the table.
     """
-    heads: dict[str, transforms_Matrix] = {}
+    heads: dict[str, Matrix] = {}
     for joint, world in zip(skeleton.joints, world_matrices(skeleton), strict=True):
         known = canonical(joint.name)
         if known is not None:

@@ -13,13 +13,12 @@ from dataclasses import dataclass, field
 from importlib import resources
 
 import numpy as np
-import numpy.typing as npt
 
 from ...core.errors import FormatError, MeshferryError
 from ...core.messages import Named, Text, counted, listed, of_kind
 from ...core.scene import Skeleton
 from ...geometry.hierarchy import local_matrices, parents_first
-from ...geometry.transforms import similarity
+from ...geometry.transforms import Floats, similarity
 from ..models import space
 from . import avatar_fit
 from . import joints as avatar_joints
@@ -172,9 +171,6 @@ def unmapped_text(bones: Sequence[str]) -> Text:
         return Text("")
     number = counted(len(bones), "bone has no joint; its weights go", "bones have no joint; their weights go")
     return Text("{} to the nearest parent with one: {}", number, listed(of_kind("bone", bones)))
-
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass

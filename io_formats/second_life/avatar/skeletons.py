@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.scene import Joint, Skeleton
-from ...geometry.transforms import matrices_to_quaternions
+from ...geometry.transforms import Matrix, matrices_to_quaternions
 from ..models import space
 from . import joints as avatar_joints
-from .joints import Matrix, TableJoint
+from .joints import TableJoint
 from .sliders import uneven_bones
 
 AXES = "AVATAR"
@@ -266,8 +266,7 @@ def _end(joint: TableJoint, worlds: Mapping[str, Matrix], place: Mapping[str, in
     """Return the end of a joint relative to its head: the head of the connected joint, or else the end in the table."""
     for name in connected_bones(joint.name) if joint.is_bone else ():
         if name in place:
-            between: Matrix = worlds[name][:3, 3] - worlds[joint.name][:3, 3]
-            return between
+            return worlds[name][:3, 3] - worlds[joint.name][:3, 3]
     return np.array(joint.end)
 
 

@@ -5,16 +5,15 @@
 Everything is in the avatar's space: metres, X forward, Y to the left, Z up.
 """
 
-import csv
 import functools
 import itertools
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
-from importlib import resources
 
 import numpy as np
 import numpy.typing as npt
 
+from ...geometry.transforms import Floats
 from . import joints as avatar_joints
 
 MALE = 80
@@ -119,11 +118,6 @@ class Morph:
     name: str
 
 
-def _rows(name: str) -> list[dict[str, str]]:
-    text = resources.files(__package__).joinpath(name).read_text("utf-8")
-    return list(csv.DictReader(text.splitlines()))
-
-
 @functools.cache
 def parameters() -> Mapping[int, Parameter]:
     """Return all parameters by id, in the order of the ids."""
@@ -145,7 +139,7 @@ def parameters() -> Mapping[int, Parameter]:
             row["label_max"],
             int(row["driver"]) if row["driver"] else None,
         )
-        for row in _rows("parameters.csv")
+        for row in avatar_joints.rows_of("parameters.csv")
     ]
     return {parameter.id: parameter for parameter in sorted(found, key=lambda parameter: parameter.id)}
 
@@ -157,23 +151,11 @@ def sliders() -> Mapping[int, Parameter]:
 
 
 @functools.cache
-def _effect_rows() -> tuple[dict[str, str], ...]:
-    return tuple(_rows("effects.csv"))
-
-
-@functools.cache
 def driven_ramps() -> tuple[Ramp, ...]:
     """Return the ramps of all driven parameters."""
     return tuple(
-        Ramp(
-            int(row["id"]),
-            int(row["target"]),
-            float(row["min1"]),
-            float(row["max1"]),
-            float(row["max2"]),
-            float(row["min2"]),
-        )
-        for row in _effect_rows()
+        Ramp(int(row["id"]), int(row["target"]), *(float(row[end]) for end in ("min1", "max1", "max2", "min2")))
+        for row in avatar_joints.rows_of("effects.csv")
         if row["kind"] == "drives"
     )
 
@@ -181,14 +163,9 @@ def driven_ramps() -> tuple[Ramp, ...]:
 @functools.cache
 def effects() -> tuple[Effect, ...]:
     """Return the effects on bones and collision volumes."""
-
-    def three(row: Mapping[str, str], key: str) -> tuple[float, float, float]:
-        x, y, z = (float(row[f"{key}_{axis}"] or 0.0) for axis in "xyz")
-        return (x, y, z)
-
     return tuple(
-        Effect(int(row["id"]), row["target"], three(row, "scale"), three(row, "offset"))
-        for row in _effect_rows()
+        Effect(int(row["id"]), row["target"], avatar_joints.three(row, "scale"), avatar_joints.three(row, "offset"))
+        for row in avatar_joints.rows_of("effects.csv")
         if row["kind"] in {"bone", "volume"}
     )
 
@@ -205,9 +182,8 @@ def moving_parameters() -> frozenset[int]:
 @functools.cache
 def morphs() -> tuple[Morph, ...]:
     """Return the morph targets of the classic avatar."""
-    return tuple(
-        Morph(int(row["id"]), *row["target"].split(":", 1)) for row in _effect_rows() if row["kind"] == "morph"
-    )
+    rows = avatar_joints.rows_of("effects.csv")
+    return tuple(Morph(int(row["id"]), *row["target"].split(":", 1)) for row in rows if row["kind"] == "morph")
 
 
 STANDARD: Mapping[int, float] = {
@@ -245,8 +221,6 @@ def as_others_see(values: Mapping[int, float]) -> dict[int, float]:
         number: own[number].decoded(own[number].code_of(value)) for number, value in complete_values(values).items()
     }
 
-
-Floats = npt.NDArray[np.float64]
 
 _SOLE, _CROWN = 0.006, 0.19
 """Distances in metres of the classic body's soles below the ground of the standard skeleton, and of its crown above

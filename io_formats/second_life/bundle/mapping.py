@@ -109,15 +109,8 @@ def _text(value: Any) -> str:
 
 def bundle_of(name: str, meshes: list[Any], instances: list[Instance]) -> Bundle:
     """Build a bundle of assets and instances as the viewer saves it: keys sorted, materials by their binding."""
-    values: dict[str, Any] = {
-        "instance": [_value(instance) for instance in instances],
-        "mesh": None,
-        "name": name,
-        "version": VERSION,
-    }
-    if not name:
-        del values["name"]
-    return Bundle(values, meshes)
+    placed, named = [_value(instance) for instance in instances], {"name": name} if name else {}
+    return Bundle({"instance": placed, "mesh": None, **named, "version": VERSION}, meshes)
 
 
 def _value(instance: Instance) -> dict[str, Any]:

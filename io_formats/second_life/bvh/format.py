@@ -28,17 +28,13 @@ def sniff(head: bytes, size: int) -> Match | NearMiss:
 
     A BVH file of another program is a NearMiss.
     """
-    if not _is_bvh(head):
+    if not head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"HIERARCHY"):
         return Match.NONE
     root = _root(head)
     if root in ("", *ROOTS):
         return Match.SIGNATURE
     text = Text("This is not an animation of Second Life: its root is '{}', not 'hip'; {}", root, Text(ADVICE))
     return NearMiss(text, has_signature=True)
-
-
-def _is_bvh(head: bytes) -> bool:
-    return head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"HIERARCHY")
 
 
 def _root(head: bytes) -> str:

@@ -13,9 +13,10 @@ from ...core.messages import Kind, Message, Named, Text, counted, error, listed,
 from ...core.options import Options
 from ...core.scene import Clip, Keys, KeyTrack, Playback, Scene
 from ...geometry import transforms
+from ...geometry.transforms import Floats
 from ...passes.clips import DEFAULT_RATE, clip_parts, values_at, with_frames
 from ..animation import document_builder as animation_document_builder
-from ..animation.codec import FARTHEST, Floats
+from ..animation.codec import FARTHEST
 from ..animation.format import LONGEST
 from ..animation.motion import AvatarMotion, motion_of
 from ..avatar import joints as avatar_joints

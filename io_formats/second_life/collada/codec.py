@@ -1,4 +1,4 @@
-"""Bytes -> a Collada file: its nodes, with copies of those that others hold by a link, and its materials."""
+"""Bytes, also of a zip file, -> a Collada file: its nodes, with copies of those that others link, and its materials."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from dataclasses import dataclass, replace
 from xml.etree.ElementTree import Element
 
 import numpy as np
-import numpy.typing as npt
 
 from ...core.errors import FormatError
 from ...core.messages import Report, counted, joined
-from ...geometry.transforms import Matrix, matrix_of_linear
+from ...encodings.xml_files import SIZE_LIMIT
+from ...encodings.zip_files import open_archive, read_entry
+from ...geometry.transforms import Floats, Matrix, matrix_of_linear
 from . import elements
-from .archive import unpacked
 from .document import Collada, Findings, Instance, Material, Node
 from .elements import NAME_ARRAYS, Sources, Tree, name_of, parse_tree, text_of, words_of
+from .format import ZIP
 from .geometry import GeometryReader, SkinReader
 
 _SHADERS = ("lambert", "phong", "blinn", "constant")
@@ -271,7 +272,7 @@ class NodeReader:
             return np.identity(4)
         return matrix
 
-    def _position(self, element: Element) -> npt.NDArray[np.float64] | None:
+    def _position(self, element: Element) -> Floats | None:
         """Return the position of a joint as the viewer determines it (section 5.4), or None."""
         moves = element.findall("translate")
         for chosen in (
@@ -295,7 +296,7 @@ def _holds(current: _Waiting, target: Element) -> bool:
     return False
 
 
-def _values(element: Element) -> npt.NDArray[np.float64] | None:
+def _values(element: Element) -> Floats | None:
     """Return the numbers of a transform, or None if they cannot be used."""
     values = elements.exact_floats(text_of(element))[: _SIZES[element.tag]]
     usable = len(values) == _SIZES[element.tag] and (np.abs(values) < _LARGEST).all()
@@ -303,7 +304,7 @@ def _values(element: Element) -> npt.NDArray[np.float64] | None:
     return values if usable and is_affine else None
 
 
-def _matrix_of(tag: str, values: npt.NDArray[np.float64]) -> Matrix:
+def _matrix_of(tag: str, values: Floats) -> Matrix:
     """Return a transform element as a matrix (4, 4)."""
     if tag == "scale":
         return matrix_of_linear(np.diag(values))
@@ -317,11 +318,38 @@ def _matrix_of(tag: str, values: npt.NDArray[np.float64]) -> Matrix:
     return matrix
 
 
-def _rotation(axis: npt.NDArray[np.float64], angle: float) -> Matrix:
+def _rotation(axis: Floats, angle: float) -> Matrix:
     """Return the (3, 3) rotation about an axis, by Rodrigues' formula."""
     x, y, z = axis / (np.linalg.norm(axis) or 1.0)
     cross = np.array(((0.0, -z, y), (z, 0.0, -x), (-y, x, 0.0)))
     return np.asarray(np.identity(3) + np.sin(angle) * cross + (1.0 - np.cos(angle)) * cross @ cross)
+
+
+def _unpacked(data: bytes, limit: int | None = None) -> bytes:
+    """Return the only ``.dae`` file in a zip file, or other data as they are.
+
+    Parameters
+    ----------
+    limit:
+        Maximum size of the file in bytes; None for that of XML files.
+
+    Raises
+    ------
+    FormatError
+        The zip file is damaged, encrypted or too large, or has no ``.dae`` file or several.
+    """
+    if not data.startswith(ZIP):
+        return data
+    with open_archive(data) as archive:
+        found = [info for info in archive.infolist() if _is_collada(info.filename)]
+        if len(found) != 1:
+            raise FormatError("The zip file has {:,} .dae files; one is expected", len(found))
+        return read_entry(archive, found[0], min(SIZE_LIMIT, limit or SIZE_LIMIT))
+
+
+def _is_collada(path: str) -> bool:
+    """Return whether an entry is a Collada file; macOS adds a file ``._x.dae`` with the attributes of each."""
+    return path.lower().endswith(".dae") and not path.rpartition("/")[2].startswith("._")
 
 
 _AXES = ("X_UP", "Y_UP", "Z_UP")
@@ -338,7 +366,7 @@ def read(data: bytes, *, inflated_limit: int | None = None) -> Collada:
     """
     document = Collada()
     report = Report(document.warnings)
-    data = unpacked(data, inflated_limit)
+    data = _unpacked(data, inflated_limit)
     tree = parse_tree(data, report)
     _read_asset(tree, document, report)
     findings = Findings()
@@ -396,4 +424,4 @@ def _report_left_out(tree: Tree, report: Report) -> None:
 
 def same_content(one: bytes, other: bytes) -> bool:
     """Return whether two files are equal, apart from blanks at their ends."""
-    return unpacked(one).strip() == unpacked(other).strip()
+    return _unpacked(one).strip() == _unpacked(other).strip()

@@ -26,7 +26,7 @@ class ReadOptions(Options):
     use_files_as_levels: bool = shared(FILES_AS_LEVELS)
 
 
-_ZIP = b"PK\x03\x04"
+ZIP = b"PK\x03\x04"
 _NAME = 30
 """Offset of the name of the first file in a zip file."""
 
@@ -35,7 +35,7 @@ def sniff(head: bytes, size: int) -> Match:
     """Return whether the root element is COLLADA, in any namespace, or a zip file begins as those with one do."""
     if has_root(head, "COLLADA"):
         return Match.SIGNATURE
-    text = head.lower() if head.startswith(_ZIP) else b""
+    text = head.lower() if head.startswith(ZIP) else b""
     if b".dae" in text or text.startswith(b"manifest.xml", _NAME):
         return Match.SIGNATURE
     return Match.NONE

@@ -277,7 +277,7 @@ class SceneBuilder:
         file, nodes = self.files[id(self.document)], self.document.nodes
         static: dict[int, list[Model]] = {}
         for model in models:
-            if self._is_rigged(model.main):
+            if model.main in self._rig_of:
                 self._add_model(model, self._node(model.main))
             else:
                 static.setdefault(model.main.node, []).append(model)
@@ -317,9 +317,6 @@ class SceneBuilder:
             self.scene.nodes.append(node)
 
     # -- nodes ----------------------------------------------------------------------------------
-
-    def _is_rigged(self, part: Part) -> bool:
-        return part in self._rig_of
 
     def _node(self, part: Part, finest: sc.Node | None = None) -> sc.Node:
         """Return the node of an object, without a parent.
@@ -440,8 +437,7 @@ class _File:
 
     def converted(self, matrix: Matrix) -> Matrix:
         """Return a transform of the file in the space of vertices to which unit and axes have been applied."""
-        found: Matrix = self.axes @ matrix @ self._from_axes
-        return found
+        return self.axes @ matrix @ self._from_axes
 
     def materials_of(self, instance: Instance) -> list[str]:
         """Return the name of the material of each slot."""
@@ -509,7 +505,7 @@ def facts(document: Collada) -> dict[str, Any]:
         "version": document.version,
         "nodes": len(instances) + sum(found["nodes"] for found in partners.values()),
         "vertices": sum(len(geometry.positions) for geometry in geometries),
-        "triangles": sum(_triangles(geometry) for geometry in geometries),
+        "triangles": sum(int((group.sizes - 2).sum()) for group in groups),
         "surfaces": len(groups),
         "materials": len({group.symbol for group in groups if group.symbol}),
         "uv_layers": max((len(group.uvs) for group in groups), default=0),
@@ -522,7 +518,3 @@ def facts(document: Collada) -> dict[str, Any]:
         "partners": {suffix: {key: found[key] for key in shared} for suffix, found in partners.items()},
         "warnings": [*document.warnings, *(text for found in partners.values() for text in found["warnings"])],
     }
-
-
-def _triangles(geometry: Geometry) -> int:
-    return sum(int((group.sizes - 2).sum()) for group in geometry.groups)

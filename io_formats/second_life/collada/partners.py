@@ -105,16 +105,12 @@ def _models_in(document: Collada, report: Report) -> list[Model]:
             models.append(named[part.name] if part.name in named and named[part.name].main is part else Model(part))
         elif owner.parts.setdefault(suffix, part) is not part:
             models.append(Model(part))
-    cut = [part.geometry.name for part in (model.main for model in models) if _is_cut_by_chance(part.geometry.name)]
+    cut = [name for model in models if _CUT.search(name := model.main.geometry.name) and not _SUFFIX.search(name)]
     if cut:
         names = list(dict.fromkeys(cut))
         template = "the viewer cuts these names at their last '_', since they contain '_LOD' or '_PHYS': {}"
         report.warning("name-cut-by-viewer", template, listed(names, 5))
     return models
-
-
-def _is_cut_by_chance(name: str) -> bool:
-    return bool(_CUT.search(name)) and not _SUFFIX.search(name)
 
 
 def _assign(models: Sequence[Model], suffix: str, parts: Sequence[Part], report: Report) -> list[Part]:
@@ -200,5 +196,4 @@ def _box(part: Part) -> FloatArray | None:
         return None
     matrix = document.skins[instance.skin].bind_shape if instance.skin >= 0 else document.meter * part.world[:3]
     placed = points @ matrix[:3, :3].T + matrix[:3, 3]
-    box: FloatArray = np.stack((placed.min(axis=0), placed.max(axis=0)))
-    return box
+    return np.stack((placed.min(axis=0), placed.max(axis=0)))

@@ -146,7 +146,8 @@ class Rig:
         self.turn = space.TO_BLENDER if self.known else np.identity(4)
         """Rotation from avatar space to Blender's; the identity for a rig of another kind, which keeps its facing
         direction."""
-        self.rests = {joint: self._rest(bind) for joint, bind in self.binds.items()}
+        from_axes = np.linalg.inv(self.space.of_axes)
+        self.rests = {joint: self.space.to_avatar @ bind @ from_axes for joint, bind in self.binds.items()}
         """(4, 4) rest matrices in avatar space, for the joints that have a bind matrix in the file, and for those that
         the avatar does not have and the nodes place."""
         self._place_by_nodes()
@@ -258,10 +259,6 @@ class Rig:
         found[places < 0] = common
         return common, found
 
-    def _rest(self, bind: Matrix) -> Matrix:
-        rest: Matrix = self.space.to_avatar @ bind @ np.linalg.inv(self.space.of_axes)
-        return rest
-
     # -- skeleton -------------------------------------------------------------------------------
 
     def _skeleton(self, name: str, names: Iterable[str], options: ReadOptions) -> tuple[Skeleton, dict[str, int]]:
@@ -321,8 +318,7 @@ class Rig:
     def place(self, skin: Skin) -> Matrix:
         """Return the transform, (4, 4), from the space of a geometry to Blender's, in which the creator modelled it."""
         moved = np.identity(4) if self.known else self._moves(skin)[0]
-        matrix: Matrix = self.turn @ self.space.to_avatar @ moved @ skin.bind_shape
-        return matrix
+        return self.turn @ self.space.to_avatar @ moved @ skin.bind_shape
 
     def skin(self, skin: Skin) -> SceneSkin | None:
         """Return the binding of a mesh in Blender's space; None if the import does not use the file's own matrices.
@@ -374,8 +370,7 @@ class Rig:
         above = self.document.nodes[number].parent
         if above >= 0:
             position = self.document.worlds[above][:3, :3] @ position
-        moved: Matrix = self.space.to_avatar[:3, :3] @ position
-        return moved
+        return self.space.to_avatar[:3, :3] @ position
 
     def _moved(self, names: Sequence[str], positions: Matrix) -> dict[str, float]:
         """Return, for each joint that is moved, its distance from the nearer of its two standard positions."""

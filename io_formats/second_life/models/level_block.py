@@ -24,10 +24,9 @@ _SIZES[[1, 4, 7, 10, 12]] = (1, 4, 7, 10, 12)
 _LONGEST = 12
 
 Bytes = npt.NDArray[np.uint8]
-Integers = npt.NDArray[np.uint16]
 
 
-def decode_weights(data: bytes, count: int, report: Report) -> tuple[Bytes, Integers, Bytes]:
+def decode_weights(data: bytes, count: int, report: Report) -> tuple[Bytes, llsd_arrays.Integers, Bytes]:
     """Decode the influences of ``count`` vertices; those after the end of the data have none.
 
     Returns
@@ -81,7 +80,7 @@ def _report_left_over(count: int, report: Report) -> None:
         report.loss("bytes-after-weights", "{} left over after the weights", counted(count, "byte is", "bytes are"))
 
 
-def encode_weights(joints: Bytes, weights: Integers, influences: Bytes) -> bytes:
+def encode_weights(joints: Bytes, weights: llsd_arrays.Integers, influences: Bytes) -> bytes:
     """Encode the first ``influences`` entries of each vertex; shapes as returned by :func:`decode_weights`."""
     held = influences.astype(np.intp)
     lengths = np.where(held == MOST, _LONGEST, 3 * held + 1)

@@ -22,14 +22,12 @@ for _turn in (TO_BLENDER, TO_AVATAR):
 
 def to_blender(matrices: Matrix) -> Matrix:
     """Convert transforms (…, 4, 4) from the avatar's space to Blender's; exact."""
-    turned: Matrix = TO_BLENDER @ matrices @ TO_AVATAR
-    return turned
+    return TO_BLENDER @ matrices @ TO_AVATAR
 
 
 def to_avatar(matrices: Matrix) -> Matrix:
     """Convert transforms (…, 4, 4) from Blender's space to the avatar's; exact."""
-    turned: Matrix = TO_AVATAR @ matrices @ TO_BLENDER
-    return turned
+    return TO_AVATAR @ matrices @ TO_BLENDER
 
 
 def turned_mesh(mesh: Mesh, basis: Basis = BASIS) -> Mesh:

@@ -44,8 +44,7 @@ class UnitCube:
         """Return unit normals (n, 3) in the space of the unit cube, float32."""
         turned = normals * self.size
         length = np.linalg.norm(turned, axis=1, keepdims=True)
-        unit: FloatArray = (turned / np.where(length > 0, length, 1)).astype(np.float32)
-        return unit
+        return (turned / np.where(length > 0, length, 1)).astype(np.float32)
 
     @property
     def metres(self) -> Matrix:
@@ -56,14 +55,12 @@ class UnitCube:
     @property
     def position(self) -> Matrix:
         """(3,) float64: the centre of the box, in the world."""
-        place: Matrix = self.transform[:3, 3]
-        return place
+        return self.transform[:3, 3]
 
     @property
     def rotation(self) -> Matrix:
         """(3, 3): the rotation of the object."""
-        turn: Matrix = self.transform[:3, :3] / self.metres
-        return turn
+        return self.transform[:3, :3] / self.metres
 
 
 def matrix_of(node: Node) -> Matrix:

@@ -35,32 +35,17 @@ def asset_of(name: str) -> tuple[str, str] | None:
     return (found[1].lower(), found[2].lower()) if found else None
 
 
-class AssetStore(ContentStore):
-    """The assets that were asked for, by UUID in lower case; their keys are UUID and kind."""
-
-    def mesh(self, uuid: str) -> bytes | None:
-        """Return the content of ``assets/<uuid>_mesh.llmesh``, or None if the archive does not have it."""
-        return self.get(uuid + MESH)
-
-    def picture(self, uuid: str) -> bytes | None:
-        """Return the content of ``assets/<uuid>_texture.jp2``, or None."""
-        return self.get(uuid + PICTURE)
-
-    def material(self, uuid: str) -> bytes | None:
-        """Return the content of ``assets/<uuid>_material.xml``, or None."""
-        return self.get(uuid + MATERIAL)
-
-
 def read_assets(
     open_archive: container.Opener,
     wanted: Container[str],
     *,
     inflated_limit: int | None = None,
     memory_limit: int = MEMORY_LIMIT,
-) -> AssetStore:
+) -> ContentStore:
     """Read the meshes, pictures and older materials of an archive with these UUIDs (in lower case).
 
-    Assets that are too large or links are left out, as if the archive did not have them.
+    The key of an asset is its UUID in lower case and its kind. Assets that are too large or links are left out, as if
+    the archive did not have them.
 
     Raises
     ------
@@ -72,7 +57,7 @@ def read_assets(
         asset = asset_of(name)
         return container.LARGEST_ASSET if asset and asset[0] in wanted else 0
 
-    store = AssetStore(memory_limit)
+    store = ContentStore(memory_limit)
     try:
         for name, content in container.archive_members(open_archive, limit_of, inflated_limit=inflated_limit):
             asset = asset_of(name)
@@ -145,7 +130,7 @@ class Pictures:
     Pictures that are missing or refused are left out, and :meth:`report` names them.
     """
 
-    def __init__(self, assets: AssetStore, path: str) -> None:
+    def __init__(self, assets: ContentStore, path: str) -> None:
         self._assets = assets
         self._path = path
         self._known: dict[str, jpeg2000.Jpeg2000Info | None] = {}
@@ -180,7 +165,7 @@ class Pictures:
         FormatError
             The picture is missing or refused.
         """
-        content = self._assets.picture(uuid) if self.examined(uuid) is not None else None
+        content = self._assets.get(uuid + PICTURE) if self.examined(uuid) is not None else None
         found = jpeg2000.examine(content, two_components=True) if content is not None else None
         if not isinstance(found, jpeg2000.Jpeg2000Info):
             raise FormatError("Its picture {} cannot be used", uuid)
@@ -194,7 +179,7 @@ class Pictures:
 
     def _examined(self, uuid: str) -> jpeg2000.Jpeg2000Info | None:
         """Return the header of a picture; None, with the reason noted, if it is missing or must not be decoded."""
-        content = self._assets.picture(uuid)
+        content = self._assets.get(uuid + PICTURE)
         if content is None:
             self._missing.append(uuid)
             return None
@@ -228,7 +213,7 @@ _LEAST_REPEATS = 1e-4
 class Looks:
     """The materials of one import."""
 
-    def __init__(self, assets: AssetStore, pictures: Pictures) -> None:
+    def __init__(self, assets: ContentStore, pictures: Pictures) -> None:
         self._assets = assets
         self._pictures = pictures
         self.materials: list[Material] = []
@@ -306,7 +291,7 @@ class Looks:
     def _older_material(self, uuid: str) -> OlderMaterial:
         """Return a material with normal and specular map, which is read once; an empty one if it is missing."""
         if uuid not in self._older:
-            content = self._assets.material(uuid) if uuid != NULL_ID else None
+            content = self._assets.get(uuid + MATERIAL) if uuid != NULL_ID else None
             self._older[uuid] = OlderMaterial()
             try:
                 if content is not None:

@@ -7,7 +7,6 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...core.errors import FormatError
 from ...core.messages import Message, Text, counted, joined, listed, warning
@@ -27,7 +26,7 @@ from ...core.placement import (
     SlotUse,
 )
 from ...core.scene import Material, Mesh, Node, Scene
-from ...geometry.transforms import rotation_matrices
+from ...geometry.transforms import Floats, rotation_matrices
 from . import container
 from .document import NEVER_STORED, NULL_ID, TRANSPARENT, Archive, Group, Linkset, Part, PartLight
 from .face_materials import MESH, PICTURE, Looks, Pictures, asset_of, read_assets
@@ -96,8 +95,6 @@ def facts(document: Archive) -> dict[str, Any]:
 _GAP = 0.5
 """Metres between two items and between two rows."""
 
-Box = npt.NDArray[np.float64]
-
 
 def row_origins(items: Sequence[tuple[Group, Sequence[Linkset]]]) -> list[tuple[float, float, float]]:
     """Return the origin of each item, so that its bounding box is beside those of the others."""
@@ -116,7 +113,7 @@ def row_origins(items: Sequence[tuple[Group, Sequence[Linkset]]]) -> list[tuple[
     return found
 
 
-def _box(linksets: Sequence[Linkset]) -> Box:
+def _box(linksets: Sequence[Linkset]) -> Floats:
     """Return the lower and the upper corner of the box around linksets, (2, 3)."""
     boxes = []
     for linkset in linksets:
@@ -130,8 +127,8 @@ def _box(linksets: Sequence[Linkset]) -> Box:
     return np.stack((lower.min(axis=0), upper.max(axis=0)))
 
 
-def _matrix(part: Part) -> Box:
-    matrix: Box = rotation_matrices(np.array([part.rotation]))[0]
+def _matrix(part: Part) -> Floats:
+    matrix: Floats = rotation_matrices(np.array([part.rotation]))[0]
     return matrix
 
 
@@ -357,8 +354,7 @@ class PlacementBuilder:
 
     def _report(self) -> None:
         report = self.scene.report
-        for message in self._document.warnings:
-            report.add(message)
+        report.add(*self._document.warnings)
         self._models.report(report)
         self._pictures.report(report)
         self._looks.report(report)

@@ -1,10 +1,15 @@
-"""The parts of an archive -> models: one for each mesh asset, each sculpt, and prims of equal values."""
+"""The parts of an archive -> models: one for each mesh asset, each sculpt, and prims of equal values.
+
+The face of a sculpt is a grid of points: the colours of a picture (docs/formats/opensim_archives.md, Sculpts).
+"""
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from math import isqrt
 
 import numpy as np
+import numpy.typing as npt
 
 from ...core.errors import FormatError
 from ...core.messages import Report, Text, counted, listed
@@ -14,11 +19,118 @@ from ...geometry.normals import repair
 from ..asset import codec as asset_codec
 from ..asset.scene_builder import mesh_of_faces
 from ..models.level_block import faces_of as faces_of_level
+from .container import ContentStore
 from .document import Part
-from .face_materials import AssetStore, Pictures
-from .prim_faces import UV_NAME, face_count, faces_of, mesh_of, planar_uvs
-from .prims import PrimShape
-from .sculpts import CYLINDER, INVERTED, KIND_MASK, MIRRORED, MOST_PIXELS, sculpt_face
+from .face_materials import MESH, Pictures
+from .prim_faces import UV_NAME, add_seam, face_count, faces_of, grid_faces, mesh_of, planar_uvs, unit_normals
+from .prims import PrimShape, ShapeFace
+
+SPHERE, TORUS, PLANE, CYLINDER = 1, 2, 3, 4
+"""Ways to stitch the edges of a sculpt."""
+KIND_MASK, INVERTED, MIRRORED = 0x07, 0x40, 0x80
+"""Bits of the type of a sculpt."""
+
+MOST_PIXELS = 2048
+"""Largest side of a map."""
+_MOST_CELLS = 1024
+
+
+def sculpt_face(pixels: npt.NDArray[np.uint8], sculpt_type: int) -> ShapeFace:
+    """Build the only face of a sculpt.
+
+    Parameters
+    ----------
+    pixels:
+        (height, width, components) with at least red, green and blue; rows from the bottom, not colour managed.
+    sculpt_type:
+        The whole byte: kind and flags. Every kind but sphere, torus and cylinder is stitched like a plane, as that of
+        sculpts with type 0; other bits are ignored.
+
+    Returns
+    -------
+    ShapeFace
+        Its points are those of the whole grid, row by row, also those at poles of which most have no triangles.
+
+    Raises
+    ------
+    FormatError
+        The map has less than three components, no pixels or more than 2,048 on a side.
+    """
+    height, width, components = pixels.shape
+    if components < 3:
+        raise FormatError("The map of the sculpt has {} of the three components red, green and blue", components)
+    if min(height, width) < 1 or max(height, width) > MOST_PIXELS:
+        raise FormatError(
+            "The map of the sculpt has {:,} × {:,} pixels; 1 to {:,} are allowed on a side", width, height, MOST_PIXELS
+        )
+    kind = sculpt_type & KIND_MASK
+    is_mirrored = bool(sculpt_type & MIRRORED)
+    is_reversed = bool(sculpt_type & INVERTED) != is_mirrored
+
+    in_column, in_row = _cells(width, height)
+    row_positions = np.append(_steps_below_one(in_column), np.float32(1))
+    columns = _column_count(in_row)
+    x, y = _pixel_indices(len(row_positions), columns, width, height, kind)
+    u = np.arange(columns) / (columns - 1)
+    if is_reversed:
+        x, u = x[:, ::-1], 1 - u
+    points = pixels[y, x, :3] / 255 - 0.5
+    if is_mirrored:
+        points[..., 0] *= -1
+    uvs = np.empty((*x.shape, 2))
+    uvs[..., 0] = u
+    uvs[..., 1] = row_positions[:, None]
+
+    triangles, sums = grid_faces(points)
+    if kind == SPHERE:
+        for row in (sums[0], sums[-1]):
+            row[:] = row.sum(axis=0)
+    if kind in (SPHERE, TORUS, CYLINDER):
+        add_seam(sums[:, 0], sums[:, -1])
+    if kind == TORUS:
+        add_seam(sums[0], sums[-1])
+    return ShapeFace("sculpt", points.reshape(-1, 3), uvs.reshape(-1, 2), unit_normals(sums.reshape(-1, 3)), triangles)
+
+
+def _cells(width: int, height: int) -> tuple[int, int]:
+    """Return the numbers of cells in a column and in a row of the grid for a map."""
+    cells = min(_MOST_CELLS, width * height // 4) or _MOST_CELLS
+    in_column = max(4, isqrt(cells * height // width))
+    in_row = max(4, cells // in_column)
+    return max(1, cells // in_row), in_row
+
+
+def _steps_below_one(cells: int) -> npt.NDArray[np.float32]:
+    """Return the multiples of 1 / cells below 1, added up in single precision, which may give one more than exact."""
+    step = np.float32(1) / np.float32(cells)
+    steps = np.full(cells + 2, step)
+    steps[0] = 0
+    positions = np.add.accumulate(steps)
+    return positions[positions < 1]
+
+
+def _column_count(cells: int) -> int:
+    """Return the number of columns. A last one that is at most 0.0001 of a cell past the one before is left out."""
+    positions = _steps_below_one(cells)
+    return len(positions) + int((1 - positions[-1]) * np.float32(cells) > 1e-4)
+
+
+def _pixel_indices(
+    rows: int, columns: int, width: int, height: int, kind: int
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Return the pixel of each point of the grid as x and y, each (rows, columns)."""
+    x = _scaled(columns, width)
+    y = _scaled(rows, height)
+    x[x == width] = width - 1 if kind not in (SPHERE, TORUS, CYLINDER) else 0
+    is_pole = (y == 0) | (y == height) if kind == SPHERE else np.zeros(rows, bool)
+    y[y == height] = 0 if kind == TORUS else height - 1
+    return np.where(is_pole[:, None], width // 2, x), np.broadcast_to(y[:, None], (rows, columns))
+
+
+def _scaled(count: int, pixels: int) -> npt.NDArray[np.intp]:
+    """Return the pixels of ``count`` evenly spaced points, which end past the last one, in single precision."""
+    return (np.arange(count, dtype=np.float32) / np.float32(count - 1) * np.float32(pixels)).astype(np.intp)
+
 
 FORMAT = "opensim_archive"
 """Name of the format."""
@@ -52,7 +164,7 @@ class _Source:
 class PartModels:
     """The models of one import. Parts whose asset is missing or damaged have none, and :meth:`report` names them."""
 
-    def __init__(self, assets: AssetStore, pictures: Pictures) -> None:
+    def __init__(self, assets: ContentStore, pictures: Pictures) -> None:
         self._assets = assets
         self._pictures = pictures
         self.models: list[PlacedModel] = []
@@ -118,7 +230,7 @@ class PartModels:
 
     def _mesh(self, part: Part) -> _Source:
         """Return the finest level of a part's mesh, whose conversion waits until it is needed."""
-        content = self._assets.mesh(part.sculpt_asset)
+        content = self._assets.get(part.sculpt_asset + MESH)
         if content is None:
             raise FormatError("The mesh is not in the archive")
         asset, level = asset_codec.read_highest(content)

@@ -12,17 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.scene import Layer, Mesh
-from ...geometry.transforms import bounds, cross
+from ...geometry.transforms import Floats, bounds, cross
 from . import prims
 from .prim_paths import Path, Profile, path_of, profile_of
-
-Array = npt.NDArray[np.float64]
 
 _LEAST_AREA = 1e-12
 """Triangles of twice this area or less, in the unit cube, count as having none. Rounding gives about 1e-16."""
 
 
-def grid_faces(points: Array) -> tuple[npt.NDArray[np.int32], Array]:
+def grid_faces(points: Floats) -> tuple[npt.NDArray[np.int32], Floats]:
     """Return the triangles of a grid of points, and the sums of normals at its points.
 
     Parameters
@@ -58,8 +56,7 @@ def grid_faces(points: Array) -> tuple[npt.NDArray[np.int32], Array]:
 def cell_triangles(height: int, width: int) -> npt.NDArray[np.int32]:
     """Return the triangles of the cells of a grid of points, (height - 1, width - 1, 2, 3) int32."""
     index = np.arange(height * width, dtype=np.int32).reshape(height, width)[:-1, :-1, None, None]
-    triangles: npt.NDArray[np.int32] = index + np.array(((0, width + 1, width), (0, 1, width + 1)), np.int32)
-    return triangles
+    return index + np.array(((0, width + 1, width), (0, 1, width + 1)), np.int32)
 
 
 def has_area(normals: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.bool_]:
@@ -68,14 +65,14 @@ def has_area(normals: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.bool_]:
     return found
 
 
-def unit_normals(sums: Array) -> Array:
+def unit_normals(sums: Floats) -> Floats:
     """Normalise sums (…, 3); those without a direction, at points without triangles, become (0, 0, 1)."""
     length = np.sqrt(np.einsum("...i,...i->...", sums, sums))[..., None]
     is_flat = length == 0
     return np.where(is_flat, (0.0, 0.0, 1.0), sums / np.where(is_flat, 1.0, length))
 
 
-def add_seam(sums: Array, other: Array) -> None:
+def add_seam(sums: Floats, other: Floats) -> None:
     """Replace the sums of two rows or columns that meet by their total."""
     sums += other
     other[...] = sums
@@ -91,7 +88,7 @@ Such triangles are avoided, so that caps have all points of the sides that they 
 
 
 def caps_of(
-    parameters: prims.PrimParameters, profile: Profile, path: Path, placed: Array
+    parameters: prims.PrimParameters, profile: Profile, path: Path, placed: Floats
 ) -> tuple[prims.ShapeFace, prims.ShapeFace]:
     """Return the top and the bottom of a prim with an open path.
 
@@ -121,7 +118,7 @@ def caps_of(
     )
 
 
-def _cap(role: str, points: Array, uvs: Array, normal: Array, triangles: Triangles) -> prims.ShapeFace:
+def _cap(role: str, points: Floats, uvs: Floats, normal: Floats, triangles: Triangles) -> prims.ShapeFace:
     a, b, c = points[triangles.T]
     normals = np.broadcast_to(normal, points.shape).copy()
     return prims.ShapeFace(role, points, uvs, normals, triangles[has_area(cross(b - a, c - a))])
@@ -134,15 +131,15 @@ def _is_parallelogram(parameters: prims.PrimParameters, profile: Profile) -> boo
     return is_box and is_whole and not profile.is_open and not profile.is_hollow
 
 
-def _parallelogram(corners: Array, parts: int) -> Array:
+def _parallelogram(corners: Floats, parts: int) -> Floats:
     """Return a grid of points ((parts + 1)², k) from corners (3, k): the first, the next along s, the one along t."""
     share = np.arange(parts + 1)[:, None] / parts
     origin, along_s, along_t = corners
-    grid: Array = origin + share * (along_s - origin) + share[:, None] * (along_t - origin)
+    grid: Floats = origin + share * (along_s - origin) + share[:, None] * (along_t - origin)
     return np.concatenate(grid)
 
 
-def _with_middle(values: Array) -> Array:
+def _with_middle(values: Floats) -> Floats:
     """Append the middle of the bounding box to points or UVs (n, k)."""
     return np.concatenate([values, bounds(values).mean(axis=0, keepdims=True)])
 
@@ -154,7 +151,7 @@ def _fan_triangles(count: int, *, is_open: bool) -> Triangles:
     return np.stack((np.full_like(first, hub), first, first + 1), axis=1)
 
 
-def _zip_triangles(profile_points: Array) -> Triangles:
+def _zip_triangles(profile_points: Floats) -> Triangles:
     """Return the triangles between outline and hole, from both ends of the points (n, 3) until they meet.
 
     Each triangle depends on the one before, and there are less than 80.
@@ -216,7 +213,7 @@ def mesh_of(faces: Sequence[prims.ShapeFace], name: str) -> Mesh:
     )
 
 
-def planar_uvs(points: npt.NDArray[np.floating], normals: npt.NDArray[np.floating], size: Sequence[float]) -> Array:
+def planar_uvs(points: npt.NDArray[np.floating], normals: npt.NDArray[np.floating], size: Sequence[float]) -> Floats:
     """Return the UVs of planar mapping at vertices, before repeats, offsets and rotation.
 
     Parameters
@@ -230,7 +227,7 @@ def planar_uvs(points: npt.NDArray[np.floating], normals: npt.NDArray[np.floatin
 
     Returns
     -------
-    Array
+    Floats
         (n, 2) float64, v upwards. Half a metre is a whole texture.
     """
     x, y, z = (points * np.asarray(size, np.float64)).T
@@ -246,7 +243,7 @@ def planar_uvs(points: npt.NDArray[np.floating], normals: npt.NDArray[np.floatin
 _COINCIDENT = 0.001
 """Distance below which a column of points counts as a pole."""
 
-Columns = tuple[npt.NDArray[np.intp], Array]
+Columns = tuple[npt.NDArray[np.intp], Floats]
 """The columns of a face's grid: indices of profile points (w,), and u (w,)."""
 
 
@@ -279,7 +276,7 @@ def cut_columns(profile: Profile) -> Iterator[Columns]:
 
 
 def side_of(
-    role: str, columns: Columns, parameters: prims.PrimParameters, profile: Profile, path: Path, placed: Array
+    role: str, columns: Columns, parameters: prims.PrimParameters, profile: Profile, path: Path, placed: Floats
 ) -> prims.ShapeFace:
     """Return a face from its columns. ``placed`` (h, n, 3) are the points of the profile in all rows of the path."""
     index, u = columns
@@ -287,7 +284,7 @@ def side_of(
     triangles, sums = grid_faces(points)
     if not path.is_open:
         add_seam(sums[0], sums[-1])
-    is_pole = [_coincide(points[0, column], points[-2, column]) for column in (0, -1)]
+    is_pole = [gap @ gap < _COINCIDENT**2 for gap in points[0, [0, -1]] - points[-2, [0, -1]]]
     if not profile.is_open and not is_pole[0]:
         add_seam(sums[:, 0], sums[:, -1])
     if parameters.path_curve == prims.CIRCLE_PATH and parameters.profile == prims.HALF_CIRCLE:
@@ -300,11 +297,6 @@ def side_of(
     return prims.ShapeFace(
         role, points.reshape(-1, 3), uvs.reshape(-1, 2), unit_normals(sums.reshape(-1, 3)), triangles
     )
-
-
-def _coincide(first: Array, second: Array) -> bool:
-    difference = first - second
-    return bool(difference @ difference < _COINCIDENT**2)
 
 
 def face_count(shape: prims.PrimShape) -> int:

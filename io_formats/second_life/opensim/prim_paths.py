@@ -5,11 +5,9 @@ from functools import lru_cache
 from math import pi
 
 import numpy as np
-import numpy.typing as npt
 
+from ...geometry.transforms import Floats
 from . import prims
-
-Array = npt.NDArray[np.float64]
 
 _MOST_FLEXIBLE_SEGMENTS = 8
 _cached = lru_cache(1024)
@@ -20,21 +18,21 @@ _cached = lru_cache(1024)
 class Path:
     """The rows of a path; all arrays but ``origin`` are (h,)."""
 
-    position: Array
+    position: Floats
     """0 to 1 along the path, without regard to cuts."""
-    origin: Array
+    origin: Floats
     """(h, 3)."""
-    tilt: Array
+    tilt: Floats
     """Rotation around the X axis in radians."""
-    spin: Array
+    spin: Floats
     """Rotation of the profile in its plane in radians, before ``tilt``."""
-    width: Array
+    width: Floats
     """Scale of the profile's x."""
-    height: Array
+    height: Floats
     """Scale of the profile's y."""
     is_open: bool
 
-    def place(self, x: Array, y: Array) -> Array:
+    def place(self, x: Floats, y: Floats) -> Floats:
         """Place the points of a profile (n,) in all rows: (h, n, 3)."""
         cos_spin, sin_spin = np.cos(self.spin), np.sin(self.spin)
         across = np.outer(self.width * cos_spin, x) - np.outer(self.height * sin_spin, y)
@@ -46,7 +44,7 @@ class Path:
         points += self.origin[:, None]
         return points
 
-    def normal(self, row: int) -> Array:
+    def normal(self, row: int) -> Floats:
         """Return the normal (3,) of a row's plane, which points along the path."""
         return np.array((0.0, -np.sin(self.tilt[row]), np.cos(self.tilt[row])))
 
@@ -151,15 +149,15 @@ def _twist_rows(parameters: prims.PrimParameters, least: int) -> int:
     return least + 49 * abs(parameters.twist_begin - parameters.twist) // 400
 
 
-def _twist(parameters: prims.PrimParameters, position: Array) -> Array:
+def _twist(parameters: prims.PrimParameters, position: Floats) -> Floats:
     return _between(parameters.twist_begin / 100, parameters.twist / 100, position)
 
 
-def _between(begin: float, end: float, position: Array) -> Array:
+def _between(begin: float, end: float, position: Floats) -> Floats:
     return begin + (end - begin) * position
 
 
-def _tapered(taper: float, position: Array) -> Array:
+def _tapered(taper: float, position: Floats) -> Floats:
     """Return the factor by which a taper narrows each row: the end, or the begin if it is negative."""
     return _between(1, 1 - taper, position) if taper > 0 else _between(1 + taper, 1, position)
 
@@ -174,7 +172,7 @@ _CORNER_TOLERANCE = prims.CUT_STEPS // 10_000
 class Profile:
     """The points of a profile: the outline, then the hole or the centre if there is one."""
 
-    points: Array
+    points: Floats
     """(n, 3) x, y, u. u runs from 0 to 1 along a round outline, from 0 to the number of sides along a polygon, and
     backwards along a hole."""
     outline_count: int
@@ -199,7 +197,7 @@ def profile_of(parameters: prims.PrimParameters) -> Profile:
     start = 0.5 if is_half else -0.375 if profile == prims.SQUARE else 0.0
     sides = {prims.CIRCLE: 24, prims.SQUARE: 4, prims.HALF_CIRCLE: 12}.get(profile, 3)
 
-    def outline_of(sides: int, split: int) -> Array:
+    def outline_of(sides: int, split: int) -> Floats:
         return _outline(sides, 2 * sides if is_half else sides, start, begin, end, split)
 
     outline = outline_of(sides, 0 if is_round else split)
@@ -243,7 +241,7 @@ def _hole_shape(hole: int, sides: int, is_round: bool, is_half: bool) -> tuple[i
     return sides, True
 
 
-def _outline(sides: int, corners: int, start: float, begin: int, end: int, split: int) -> Array:
+def _outline(sides: int, corners: int, start: float, begin: int, end: int, split: int) -> Floats:
     """Return the points (n, 3) x, y, u of a cut polygon, from begin to end.
 
     ``sides`` is their number over the whole range of u, ``corners`` that of the full polygon around the centre, and
@@ -269,7 +267,7 @@ def _outline(sides: int, corners: int, start: float, begin: int, end: int, split
     return _divided(points, split + 1) if split else points
 
 
-def _divided(points: Array, parts: int) -> Array:
+def _divided(points: Floats, parts: int) -> Floats:
     """Divide each segment between points (n, 3) into equal parts."""
     before = points[:-1, None]
     between = before + np.arange(parts)[:, None] / parts * (points[1:, None] - before)

@@ -222,8 +222,7 @@ def write(shape: Shape) -> bytes:
 
 def _decimals(value: float) -> str:
     """Return at least three decimals, and as many as give the same number in single precision."""
-    found: str = np.format_float_positional(np.float32(value) + np.float32(0), min_digits=_ONLY_DECIMALS)
-    return found
+    return np.format_float_positional(np.float32(value) + np.float32(0), min_digits=_ONLY_DECIMALS)
 
 
 _NEWEST = 22

@@ -21,6 +21,7 @@ from ...core.messages import Named, Text, joined
 from ...core.scene import FloatArray, IntArray, Scene
 from ...core.scene import Material as SceneMaterial
 from ...core.shading import Mapping, Texture
+from ...disk.file_names import numbered
 from ...encodings.image_files import extension_of
 from ...encodings.quantization import linear_to_srgb
 from ...geometry.transforms import Matrix
@@ -187,10 +188,7 @@ def unique_identifier(name: str, taken: set[str]) -> str:
 
 def unique_name(plain: str, taken: set[str]) -> str:
     """Return a unique name, numbered if necessary, and add it to the casefolded ``taken``."""
-    name, number = plain, 2
-    while name.casefold() in taken:
-        name = f"{plain}_{number}"
-        number += 1
+    name = next(one for one in numbered(plain) if one.casefold() not in taken)
     taken.add(name.casefold())
     return name
 

@@ -9,7 +9,7 @@ import json
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache, cached_property
@@ -284,14 +284,9 @@ class GuidIndex:
     def source_of(self, runtime: str) -> str | None:
         """Return the path of the asset from which a runtime was made, even if the runtime does not exist."""
         stated = self._runtime_meta(runtime)
-        if stated is not None and stated.asset:
-            path = self.asset(stated.asset)
-            if path is not None:
-                return path
-        return next(
-            (path for path, meta in self._mentioning(runtime) if any(made.guid == runtime for made in meta.runtimes)),
-            None,
-        )
+        path = self.asset(stated.asset) if stated is not None and stated.asset else None
+        metas = self._mentioning(runtime)
+        return path or next((asset for asset, meta in metas if any(one.guid == runtime for one in meta.runtimes)), None)
 
     def alias_of(self, runtime: str) -> str:
         """Return the name that an asset gives to one of its runtimes, or an empty string."""
@@ -335,14 +330,9 @@ class GuidIndex:
         meta = self.meta_of(path)
         if meta is None:
             return None
-        made: Iterable[str] = (
-            [runtime.guid for runtime in meta.runtimes if path_key(runtime.name) == path_key(alias)]
-            if alias
-            else [meta.primary.guid]
-            if meta.primary
-            else []
-        )
-        return next((self.runtimes[guid] for guid in made if guid in self.runtimes), None)
+        primary = [meta.primary] if meta.primary else []
+        made = [one for one in meta.runtimes if path_key(one.name) == path_key(alias)] if alias else primary
+        return next((self.runtimes[one.guid] for one in made if one.guid in self.runtimes), None)
 
 
 EXTENSION = ".umount"

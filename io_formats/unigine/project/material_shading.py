@@ -89,35 +89,13 @@ def _numbers(text: str) -> list[float]:
     return found if all(map(math.isfinite, found)) else []
 
 
-_OF_INPUT = {
-    "albedo": "albedo",
-    "metalness": "metalness",
-    "roughness": "roughness",
-    "normal tangent space": "normal",
-    "ambient occlusion": "ambient_occlusion",
-    "emission": "emission",
-    "opacity": "opacity",
-}
-_OF_WORD: Mapping[str, tuple[str, ...]] = {
-    "albedo": ("albedo",),
-    "diffuse": ("albedo",),
-    "normal": ("normal",),
-    "shading": ("metalness", "roughness"),
-    "metalness": ("metalness",),
-    "roughness": ("roughness",),
-    "ambient_occlusion": ("ambient_occlusion",),
-    "ao": ("ambient_occlusion",),
-    "emission": ("emission",),
-    "opacity": ("opacity",),
-}
-_OF_POSTFIX: Mapping[str, tuple[str, ...]] = {
-    "alb": _OF_WORD["albedo"],
-    "d": _OF_WORD["albedo"],
-    "n": _OF_WORD["normal"],
-    "sh": _OF_WORD["shading"],
-    "a": _OF_WORD["ambient_occlusion"],
-    "e": _OF_WORD["emission"],
-}
+_LABELS = ("albedo", "metalness", "roughness", "normal tangent space", "ambient occlusion", "emission", "opacity")
+_OF_INPUT = {label: label.replace(" ", "_").removesuffix("_tangent_space") for label in _LABELS}
+"""Slot of the standard shader for each label of an input of a graph."""
+_SEVERAL = {"diffuse": ("albedo",), "shading": ("metalness", "roughness"), "ao": ("ambient_occlusion",)}
+_OF_WORD: Mapping[str, tuple[str, ...]] = {slot: (slot,) for slot in _OF_INPUT.values()} | _SEVERAL
+"""Slots of the standard shader for each name of a slot of a graph."""
+_OF_POSTFIX = {"alb": "albedo", "d": "albedo", "n": "normal", "sh": "shading", "a": "ao", "e": "emission"}
 
 
 def graph_slots(material: ProjectMaterial, find: Callable[[str], FoundTexture]) -> dict[str, str]:
@@ -139,7 +117,7 @@ def graph_slots(material: ProjectMaterial, find: Callable[[str], FoundTexture]) 
 
 
 def _by_postfix(name: str) -> tuple[str, ...]:
-    return _OF_POSTFIX.get(PurePosixPath(name).stem.lower().rpartition("_")[2], ())
+    return _OF_WORD.get(_OF_POSTFIX.get(PurePosixPath(name).stem.lower().rpartition("_")[2], ""), ())
 
 
 Find = Callable[[str], FoundTexture]

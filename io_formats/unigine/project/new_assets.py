@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from ...core.errors import ExportError, FormatError
 from ...core.format import OutputFile
 from ...core.messages import listed
-from ...disk.file_names import cautious_key
+from ...disk.file_names import cautious_key, numbered
 from ...disk.rooted_files import TooManyFilesError, path_key
 from ...disk.special_files import read_bytes
 from ...projects import Projects
@@ -209,9 +209,6 @@ class TargetFolder:
             self._root = root
             with contextlib.suppress(TooManyFilesError):
                 self.project = open_project(self.folder / path.name, projects, is_scene=True)
-        self._refuse_product()
-
-    def _refuse_product(self) -> None:
         parts = [part.lower() for part in Path(self.relative("")).parts]
         if ".runtimes" in parts or not _OF_EDITOR.isdisjoint(parts[:1]):
             raise ExportError("{} is written by UNIGINE's editor alone; choose another folder", self.folder)
@@ -280,13 +277,9 @@ class TargetFolder:
         if self.folder is not None and (stated := self.guid_of(self.folder / name)):
             return stated
         seed = path_key(self.relative(name)) + ("" if self.project is not None else f" {salt}")
-        number = 1
-        while True:
-            text = seed if number == 1 else f"{seed} {number}"
-            found = hashlib.sha1(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
-            if not self._is_taken(found, name):
-                return found
-            number += 1
+        seeds = (one.encode("utf-8", "surrogatepass") for one in numbered(seed, between=" "))
+        guids = (hashlib.sha1(one, usedforsecurity=False).hexdigest() for one in seeds)
+        return next(found for found in guids if not self._is_taken(found, name))
 
     def guid_of(self, path: Path) -> str:
         """Return the GUID by which files refer to a file, from its ``.meta``; empty without one."""

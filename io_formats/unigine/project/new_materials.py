@@ -95,18 +95,8 @@ def _known_shading(material: Material) -> Shading:
     """Return a shading for a material that has none; it is opaque unless the material or its colour is transparent."""
     made = plain_shading(material, has_vertex_color=False)
     is_transparent = material.is_transparent or made.alpha.value < _WHITE
-    return (
-        replace(made, is_two_sided=False)
-        if is_transparent
-        else replace(made, opacity=Opacity.OPAQUE, alpha=Factor(1.0), is_two_sided=False)
-    )
-
-
-@dataclass(frozen=True)
-class _TextureLine:
-    slot: str
-    name: str
-    wrap: str
+    made = made if is_transparent else replace(made, opacity=Opacity.OPAQUE, alpha=Factor(1.0))
+    return replace(made, is_two_sided=False)
 
 
 class _Values:
@@ -118,7 +108,8 @@ class _Values:
         self.options: dict[str, str] = {}
         self.blend: dict[str, str] = {}
         self.states: dict[str, str] = {}
-        self.textures: list[_TextureLine] = []
+        self.textures: list[tuple[str, str, str]] = []
+        """Slot, name of the asset and wrap mode of each texture."""
         self.parameters: dict[str, str] = {}
         self._files = textures
         self._other_mappings: list[Text] = []
@@ -173,7 +164,7 @@ class _Values:
         self, slot: str, kind: TextureKind, recipe: Recipe, extension: Extension, *, is_green_up: bool = False
     ) -> None:
         name = self._files.name_of(kind, recipe, is_green_up=is_green_up)
-        self.textures.append(_TextureLine(slot, name, _WRAPS[extension]))
+        self.textures.append((slot, name, _WRAPS[extension]))
 
     # -- images ---------------------------------------------------------------------------------
 
@@ -370,22 +361,16 @@ def _plane_of(factor: Factor) -> Plane:
 def _encode(name: str, version: str, values: _Values, guids: Mapping[str, str]) -> bytes:
     """Return the ``.mat`` file of a material."""
     is_hashed = values.sdk >= _HASHED_BASES
-    attributes = {
-        "version": version,
-        "name": name.removesuffix(_EXTENSION),
-        "guid": guids[name],
-        "base_material": _BASE,
-    }
-    if is_hashed:
-        attributes["base_material"] = name_hash(f"Unigine::{_BASE}")
-        del attributes["name"]
+    named = {} if is_hashed else {"name": name.removesuffix(_EXTENSION)}
+    base = name_hash(f"Unigine::{_BASE}") if is_hashed else _BASE
+    attributes = {"version": version, **named, "guid": guids[name], "base_material": base}
     fixed = {"expression" if is_hashed else "use_expression": "0"}
     lines = [_line("options", values.options)] if values.options else []
     lines += [_line("blend", values.blend)] if values.blend else []
     lines += [_line("state", {"name": state}, value) for state, value in values.states.items()]
-    for texture in values.textures:
-        stated = {"name": texture.slot} | ({"wrap": texture.wrap} if texture.wrap else {})
-        lines.append(_line("texture", stated, GUID_PREFIX + guids[texture.name]))
+    for slot, texture, wrap in values.textures:
+        stated = {"name": slot} | ({"wrap": wrap} if wrap else {})
+        lines.append(_line("texture", stated, GUID_PREFIX + guids[texture]))
     lines += [_line("parameter", {"name": name, **fixed}, value) for name, value in values.parameters.items()]
     opening = f"<material{_attributes(attributes)}>"
     text = "\n".join(

@@ -309,10 +309,8 @@ class Project:
 
     def _find_uses(self) -> list[Any]:
         uses = uses_of_meshes(self.files, self._projects.check)
-        return [
-            uses,
-            {path: cause for path, cause in self.unreadable.items() if path.lower().endswith(SCENE_EXTENSIONS)},
-        ]
+        unreadable = {path: cause for path, cause in self.unreadable.items() if path.lower().endswith(SCENE_EXTENSIONS)}
+        return [uses, unreadable]
 
 
 def _stated_names(surface: str, plain: str) -> list[str]:

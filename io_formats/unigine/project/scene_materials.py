@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ...core.messages import Message, Report, Text, counted, listed, of_kind
 from ...core.scene import Material
+from ...disk.file_names import numbered
 from ...projects import Projects
 from .guids import GUID_TABLE, plain_reference
 from .material_shading import ShownMaterial, not_shown_warnings, shown_material
@@ -74,10 +75,7 @@ class ProjectMaterials:
 
     def _free(self, name: str) -> str:
         """Return a name that no other material of the scene has."""
-        free, number = name, 1
-        while free in self._taken:
-            number += 1
-            free = f"{name} {number}"
+        free = next(one for one in numbered(name, between=" ") if one not in self._taken)
         self._taken.add(free)
         return free
 

@@ -9,19 +9,16 @@ from xml.etree.ElementTree import Element
 from zlib import crc32
 
 import numpy as np
-import numpy.typing as npt
 
 from ...core.errors import FormatError
 from ...core.format import OutputFile
 from ...core.messages import Message, Named, Report, Text, counted, joined
 from ...encodings.xml_files import parse_xml
+from ...geometry.transforms import Floats
 from ..mesh.document import MeshFile, Surface, Target
 from ..project import new_assets
 from ..project.new_assets import AssetKind, NewAsset, TargetFolder
 from ..values import escaped, matrix_words, transform_element
-
-Matrices = npt.NDArray[np.float64]
-"""(4, 4) or (n, 4, 4) for column vectors."""
 
 MOST_NODES = 1_000_000
 """Largest number of nodes of a scene. Nodes of referenced files count once for each reference."""
@@ -44,7 +41,7 @@ REFERENCE_FIELDS = {"NodeReference": "reference", "NodeLayer": "layer"}
 """Name of the field that holds the reference to a node file, by type of the node."""
 
 
-def _identity() -> Matrices:
+def _identity() -> Floats:
     return np.identity(4)
 
 
@@ -73,7 +70,7 @@ class SceneNode:
     """Value of the attribute ``id``, which is unique in the file."""
     parent: int = -1
     is_enabled: bool = True
-    matrix: Matrices = field(default_factory=_identity)
+    matrix: Floats = field(default_factory=_identity)
     """(4, 4), relative to the parent."""
     surfaces: tuple[SurfaceSetting, ...] = ()
     values: dict[str, str] = field(default_factory=dict)
@@ -82,7 +79,7 @@ class SceneNode:
     """A mesh inside the file (section 4)."""
     graph_clips: list[str] = field(default_factory=list)
     """References of the animations in the graph that poses the node; found when references are followed."""
-    instances: Matrices | None = None
+    instances: Floats | None = None
     """(n, 4, 4) matrices of the instances of a cluster's mesh, relative to the node."""
 
 
@@ -121,10 +118,8 @@ _LARGEST_NUMBER = 3.4e38
 _FARTHEST = 1e18
 """Limit for numbers. Squares of larger ones overflow in single precision, and Blender makes infinite scales of them."""
 
-Numbers = npt.NDArray[np.float64]
 
-
-def parse_numbers(text: str | None) -> Numbers | None:
+def parse_numbers(text: str | None) -> Floats | None:
     """Return the numbers of a text, or None if one of them is not finite in single precision."""
     try:
         values = np.array((text or "").split(), np.float64)
@@ -142,7 +137,7 @@ def parse_number(text: str | None, default: float) -> float:
     return default if math.isnan(value) else value
 
 
-def parse_matrix(text: str | None) -> Matrices | None:
+def parse_matrix(text: str | None) -> Floats | None:
     """Return a matrix given by its columns, or None if the text is not 16 finite numbers of an affine matrix."""
     try:  # Plain floats are several times as fast as small arrays.
         values = [float(word) for word in (text or "").split()]
@@ -184,7 +179,7 @@ def read_inline_mesh(element: Element) -> MeshFile | None:
     )
 
 
-def _array(element: Element) -> tuple[int, Numbers]:
+def _array(element: Element) -> tuple[int, Floats]:
     """Return the offset and the values of an array of vertex data."""
     offset, count, size = (_whole(element, name) for name in ("offset", "num_vertex", "size"))
     values = parse_numbers(element.text)
@@ -224,7 +219,7 @@ def _range(element: Element, indices: int) -> tuple[str, int, int]:
 
 
 def _inline_surface(
-    name: str, indices: np.ndarray[tuple[int], np.dtype[np.int64]], arrays: dict[int, Numbers]
+    name: str, indices: np.ndarray[tuple[int], np.dtype[np.int64]], arrays: dict[int, Floats]
 ) -> Surface:
     """Return a surface whose corners are rows of ``arrays``, which are given by their byte offset in a vertex."""
     used, corners = np.unique(indices, return_inverse=True)

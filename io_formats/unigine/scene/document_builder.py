@@ -3,17 +3,19 @@
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from ...core.capabilities import losses
 from ...core.errors import ExportError
-from ...core.messages import Message, Report, counted, listed
+from ...core.messages import Report, counted, listed
 from ...core.placement import Camera, Light, ModelUse, PartUse, PlacedNode, Placement, PlacementPart, SlotUse
 from ...core.scene import Clip, Material, Mesh, Scene, Skeleton
 from ...disk.file_names import distinct_file_names, file_name
 from ...encodings.xml_files import DEPTH_LIMIT
+from ...geometry.transforms import Floats
 from ...passes.flatten import fit
 from ...passes.lods import level_of
 from ...passes.placements import placement_of_nodes
@@ -30,7 +32,7 @@ from ..project.new_materials import material_assets
 from ..skeleton.references import report_unproven
 from ..values import printable
 from .characters import CharacterFiles, WrittenClip, playing_values, pose_values, skinned_values
-from .codec import MOST_NODES, POSE_KIND, Matrices, NewSet, NodeIds, SceneFile, SceneNode, SurfaceSetting
+from .codec import MOST_NODES, POSE_KIND, NewSet, NodeIds, SceneFile, SceneNode, SurfaceSetting, encode_new
 from .format import WriteOptions
 
 _MOST_LEVELS = DEPTH_LIMIT - 10
@@ -72,14 +74,8 @@ class NodeBuilder:
     """Builds the nodes of the parts of a placement, and counts data that they cannot store."""
 
     def __init__(
-        self,
-        placement: Placement,
-        models: Sequence[WrittenModel],
-        parts: Sequence[str],
-        report: Report,
-        options: WriteOptions,
+        self, models: Sequence[WrittenModel], parts: Sequence[str], report: Report, options: WriteOptions
     ) -> None:
-        self._placement = placement
         self._models = models
         self._parts = parts
         self._report = report
@@ -221,7 +217,7 @@ class NodeBuilder:
             for slot, surface, (nearest, _) in zip(chosen, model.surfaces, distances, strict=True)
         )
 
-    def _matrix(self, node: PlacedNode) -> Matrices:
+    def _matrix(self, node: PlacedNode) -> Floats:
         """Return the matrix of a node; a scale of zero is replaced by the smallest allowed one.
 
         Raises
@@ -240,7 +236,7 @@ class NodeBuilder:
         return matrix
 
 
-def _direction(linear: Matrices, axis: int) -> Matrices:
+def _direction(linear: Floats, axis: int) -> Floats:
     """Return the direction for one axis of a matrix that is perpendicular to the other two axes."""
     across = np.cross(linear[:, (axis + 1) % 3], linear[:, (axis + 2) % 3])
     length = np.linalg.norm(across)
@@ -322,7 +318,7 @@ class SetBuilder:
         builder.report_losses()
         for guid, use, document in zip(parts, uses, documents[1:], strict=True):
             if not guid:
-                self.new.assets.append(_part_asset(use, document))
+                self.new.assets.append(NewAsset(use, AssetKind.NODE, partial(encode_new, document)))
         documents[0].new_set = self.new
         return documents[0]
 
@@ -333,7 +329,7 @@ class SetBuilder:
         """
         self.models = self._models()
         self._add_materials(self.models)
-        return NodeBuilder(self.placement, self.models, ["", *uses], self.report, self._options)
+        return NodeBuilder(self.models, ["", *uses], self.report, self._options)
 
     def stems(self) -> list[str]:
         """Return the names of the models' files without extensions, relative to the scene."""
@@ -387,18 +383,13 @@ class SetBuilder:
         else:
             reference, data = f"{stem}.mesh", mesh_codec.write(document)
             asset = NewAsset(reference, AssetKind.MESH, lambda _guids: data, AS_IT_IS)
-        self.new.findings += _findings(document, name)
-        self.report_all(file.warnings)
+        Report(self.new.findings, name).add(*mesh_checks.check(document))
+        self.report.add(*file.warnings)
         self.new.assets.append(asset)
         if skeleton is None or not self._holds_clips:
             return replace(written, reference=reference)
         made = self._files.clips(file.part(name, skeletons=[skeleton], clips=clips), written.skeleton)
         return replace(written, reference=reference, clips=made)
-
-    def report_all(self, messages: list[Message]) -> None:
-        """Add messages to the warnings of the scene."""
-        for message in messages:
-            self.report.add(message)
 
     def _mesh_scene(self, scene: Scene, name: str) -> Scene:
         """Return a scene with only the mesh of a model. Its warnings report losses."""
@@ -459,13 +450,6 @@ def _slot_materials(mesh: Mesh, title: str) -> dict[str, list[str]]:
     return found
 
 
-def _findings(document: MeshFile, name: str) -> list[Message]:
-    report = Report()
-    for message in mesh_checks.check(document):
-        report.about(name).add(message) if not message.item else report.add(message)
-    return report.messages
-
-
 def _in_folder(asset: NewAsset, folder: str) -> NewAsset:
     """Return an asset moved into a folder. Its encoder gets the names of the other assets relative to that folder."""
 
@@ -473,9 +457,3 @@ def _in_folder(asset: NewAsset, folder: str) -> NewAsset:
         return asset.encode({name.removeprefix(folder): guid for name, guid in guids.items()})
 
     return replace(asset, name=folder + asset.name, encode=encode)
-
-
-def _part_asset(name: str, document: SceneFile) -> NewAsset:
-    from .codec import encode_new
-
-    return NewAsset(name, AssetKind.NODE, lambda guids: encode_new(document, guids))

@@ -57,8 +57,7 @@ def check(document: SceneFile) -> list[Message]:
         has_mesh = node.geometry is not None or node.values.get("mesh_name") or node.values.get("reference")
         if node.kind in MESH_KINDS and not has_mesh:
             report.warning("names-no-mesh", "names no mesh, so nothing is shown", item=Text("node '{}'", node.name))
-    for finding in document.new_set.findings if document.new_set is not None else ():
-        report.add(finding)
+    report.add(*(document.new_set.findings if document.new_set is not None else ()))
     return report.messages
 
 
@@ -205,9 +204,7 @@ class PlacementBuilder:
         self._totals.append(0)
         self._depths.append(1)
         self._stack.append(path)
-        report = self.scene.report.about(name if path and index else "")
-        for message in document.warnings:
-            report.add(message)
+        self.scene.report.about(name if path and index else "").add(*document.warnings)
         if self._links is not None:
             self._links.use_libraries(document.libraries)
         self._add_nodes(document, part)

@@ -114,8 +114,7 @@ class ACTION_OT_second_life_loop_point(NeedsAction, bpy.types.Operator):
     @classmethod
     def description(cls, _context: bpy.types.Context, properties: Any) -> str:
         """Return the description of the point."""
-        item: str = cls.bl_rna.properties["point"].enum_items[properties.point].description
-        return item
+        return cls.bl_rna.properties["point"].enum_items[properties.point].description
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         """Set the point to the current frame, and the marker, if there is one."""

@@ -149,8 +149,7 @@ class OBJECT_OT_second_life_shape_set(NeedsShape, bpy.types.Operator):
         """Return the description of the shape."""
         if properties.preset:
             return iface_("Set all sliders to those of this preset")
-        item: str = cls.bl_rna.properties["shape"].enum_items[properties.shape].description
-        return item
+        return cls.bl_rna.properties["shape"].enum_items[properties.shape].description
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         """Set the sliders."""
@@ -377,8 +376,7 @@ def heights(armature: Any) -> Text:
 def shape_of(armature: Any) -> JointShapes:
     """Return what the shape of an avatar does to its joints."""
     found: Any = body_shapes.shaped_bones(armature)  # not None, since an avatar has bones
-    shape: JointShapes = found.shape
-    return shape
+    return found.shape
 
 
 class SECOND_LIFE_PT_shape_presets(bpy.types.Panel):

@@ -71,7 +71,7 @@ def chosen_models(context: bpy.types.Context) -> list[ModelObjects]:
         parts = [obj] if obj.type in MESHABLE else []
         if obj.type == "ARMATURE":
             worn = (one for one in context.scene.objects if armature_of(one) == obj and not is_of_body(one))
-            parts = sorted(worn, key=_name)
+            parts = sorted(worn, key=lambda one: one.name)
         for part in parts:
             finest = index.finest_of(part)
             if finest.meshferry.role == "RENDER":
@@ -103,10 +103,6 @@ def imported_from(obj: Any) -> Path | None:
         if path and collection.meshferry.file_format == SECOND_LIFE_MESH.name and os.path.isfile(path):
             return Path(path)
     return None
-
-
-def _name(obj: Any) -> str:
-    return str(obj.name)
 
 
 SECTION_ORDER = ("Levels of Detail", "Physics", "Armature", "Geometry", "Objects", "Materials", "File")

@@ -231,6 +231,17 @@ def draw_eye(layout: Any, key: str, items: list[Any]) -> None:
     layout.operator("object.second_life_level_show", text="", icon=icon).part = key
 
 
+MENU = (
+    ("level_make part", "level_show part"),
+    ("bind", "transfer_weights", "fitted_mesh", "clean_weights", "match_seam"),
+    ("automatic_weights weighted", "snap_joints", "ik_add", "ik_remove", "retarget proportions"),
+    ("shape_set shape", "shape_random", "shape_copy", "load_shape", "save_shape", "shape_apply", "shape_standard"),
+    ("use_as_body", "add_mannequin", "load_body", "check_fit", "add_attachment_points", "attach point"),
+    ("weigh", "export_scene.second_life_check", "clean_action", "export_scene.second_life_anim_check"),
+)
+"""Names of operators, with the property whose choices are a submenu, in the groups of the menu."""
+
+
 class SECOND_LIFE_MT_object(bpy.types.Menu):
     """Tools for the selected models, the avatar's armature and other rigs."""
 
@@ -240,33 +251,17 @@ class SECOND_LIFE_MT_object(bpy.types.Menu):
     def draw(self, _context: bpy.types.Context) -> None:
         """Draw the entries in the order of the sidebar's sections."""
         layout = self.layout
-        layout.operator_menu_enum("object.second_life_level_make", "part", text_ctxt=CONTEXT)
-        layout.operator_menu_enum("object.second_life_level_show", "part", text_ctxt=CONTEXT)
-        layout.separator()
-        layout.operator_context = "INVOKE_DEFAULT"  # otherwise Transfer Weights does not ask for the source
-        for name in ("bind", "transfer_weights", "fitted_mesh", "clean_weights", "match_seam"):
-            layout.operator(f"object.second_life_{name}", text_ctxt=CONTEXT)
-        layout.separator()
-        layout.operator_menu_enum("object.second_life_automatic_weights", "weighted", text_ctxt=CONTEXT)
-        for name in ("snap_joints", "ik_add", "ik_remove"):
-            layout.operator(f"object.second_life_{name}", text_ctxt=CONTEXT)
-        layout.operator_menu_enum("object.second_life_retarget", "proportions", text_ctxt=CONTEXT)
-        layout.separator()
-        layout.operator_menu_enum("object.second_life_shape_set", "shape", text_ctxt=CONTEXT)
-        for name in ("shape_random", "shape_copy", "load_shape", "save_shape", "shape_apply", "shape_standard"):
-            layout.operator(f"object.second_life_{name}", text_ctxt=CONTEXT)
-        layout.separator()
-        for name in ("use_as_body", "add_mannequin", "load_body", "check_fit", "add_attachment_points"):
-            layout.operator(f"object.second_life_{name}", text_ctxt=CONTEXT)
-        layout.operator_menu_enum("object.second_life_attach", "point", text_ctxt=CONTEXT)
-        layout.separator()
-        for name in (
-            "object.second_life_weigh",
-            "export_scene.second_life_check",
-            "object.second_life_clean_action",
-            "export_scene.second_life_anim_check",
-        ):
-            layout.operator(name, text_ctxt=CONTEXT)
+        for group in MENU:
+            if group is not MENU[0]:
+                layout.separator()
+                layout.operator_context = "INVOKE_DEFAULT"  # otherwise Transfer Weights does not ask for the source
+            for entry in group:
+                name, _, choices = entry.partition(" ")
+                name = name if "." in name else f"object.second_life_{name}"
+                if choices:
+                    layout.operator_menu_enum(name, choices, text_ctxt=CONTEXT)
+                else:
+                    layout.operator(name, text_ctxt=CONTEXT)
         button(layout, exporters.UPLOAD_OPERATOR, text="Export Upload Set…", scope="SELECTION")
 
 

@@ -19,7 +19,7 @@ from meshferry.io_formats.second_life.opensim import codec, container, face_mate
 from meshferry.io_formats.second_life.opensim import format as opensim_format
 from meshferry.io_formats.second_life.opensim.container import ContentStore
 from meshferry.io_formats.second_life.opensim.document import BLANK, TRANSPARENT, Archive, Linkset, Part, TextureFace
-from meshferry.io_formats.second_life.opensim.face_materials import read_assets
+from meshferry.io_formats.second_life.opensim.face_materials import MATERIAL, MESH, PICTURE, read_assets
 from meshfuzz import opensim_archive_seeds as made
 
 MAPPINGS = {"default": 0, "planar": 2}
@@ -128,11 +128,11 @@ def test_all_assets_of_a_region_are_found_but_those_that_are_missing(folder: Pat
     parts = [fact for fact in facts["parts"] if fact["asset"]]
     with read_assets(document.open, {fact["asset"] for fact in parts}) as assets:
         for fact in parts:
-            found = assets.mesh(fact["asset"]) if fact["kind"] == "mesh" else assets.picture(fact["asset"])
+            found = assets.get(fact["asset"] + (MESH if fact["kind"] == "mesh" else PICTURE))
             assert (found is None) == fact["asset_missing"] == (fact["asset"] in facts["missing_meshes"])
     faces = [face for fact in facts["parts"] for face in fact["faces"]]
     with read_assets(document.open, {face["texture"] for face in faces}) as assets:
-        missing = {face["texture"] for face in faces if assets.picture(face["texture"]) is None}
+        missing = {face["texture"] for face in faces if assets.get(face["texture"] + PICTURE) is None}
     assert set(facts["missing_textures"]) <= missing
     assert {face["texture"] for face in faces if face["texture_missing"]} <= missing
 
@@ -530,12 +530,12 @@ def test_only_wanted_assets_are_held_and_beyond_a_limit_in_a_file(temporary_fold
     wanted = {ID + str(number) for number in (1, 2, 3, 7)}
     for memory in (10**9, 1500, 0):
         with read_assets(lambda: io.BytesIO(data), wanted, memory_limit=memory) as found:
-            assert [found.mesh(ID + str(number)) for number in range(4)] == [
+            assert [found.get(f"{ID}{number}{MESH}") for number in range(4)] == [
                 *(None, b"\1" * 1000, b"\2" * 1000, b"\3" * 1000)
             ]
-            assert (found.picture(ID + "1"), found.picture(ID + "2")) == (b"picture", None)
-            assert (found.material(ID + "2"), found.mesh(ID + "7")) == (b"material", None)
-        assert found.mesh(ID + "1") is None
+            assert (found.get(f"{ID}1{PICTURE}"), found.get(f"{ID}2{PICTURE}")) == (b"picture", None)
+            assert (found.get(f"{ID}2{MATERIAL}"), found.get(f"{ID}7{MESH}")) == (b"material", None)
+        assert found.get(f"{ID}1{MESH}") is None
 
 
 def test_temporary_file_is_deleted_after_an_error(temporary_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

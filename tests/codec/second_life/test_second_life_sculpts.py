@@ -12,11 +12,16 @@ import numpy as np
 import pytest
 import slow_sculpts
 from meshferry.io_formats.core.errors import FormatError
-from meshferry.io_formats.second_life.opensim import sculpts
-from meshferry.io_formats.second_life.opensim.sculpts import sculpt_face
+from meshferry.io_formats.second_life.opensim import part_models
+from meshferry.io_formats.second_life.opensim.part_models import sculpt_face
 from shape_checks import require_same_face
 
-KINDS = {"sphere": sculpts.SPHERE, "torus": sculpts.TORUS, "plane": sculpts.PLANE, "cylinder": sculpts.CYLINDER}
+KINDS = {
+    "sphere": part_models.SPHERE,
+    "torus": part_models.TORUS,
+    "plane": part_models.PLANE,
+    "cylinder": part_models.CYLINDER,
+}
 FLAGS = ((False, False), (True, False), (False, True), (True, True))
 
 
@@ -26,7 +31,7 @@ def noise(width: int, height: int, components: int = 3) -> np.ndarray[Any, Any]:
 
 
 def type_of(kind: str, invert: bool, mirror: bool) -> int:
-    return KINDS[kind] | sculpts.INVERTED * invert | sculpts.MIRRORED * mirror
+    return KINDS[kind] | part_models.INVERTED * invert | part_models.MIRRORED * mirror
 
 
 def require_same(size: tuple[int, int], kind: str, invert: bool, mirror: bool) -> None:
@@ -70,7 +75,7 @@ def test_sculpts_of_all_sizes_are_as_the_page_says(kind: str) -> None:
     ],
 )
 def test_grids_have_the_viewers_rows_and_columns(size: tuple[int, int], rows: int, columns: int) -> None:
-    face = sculpt_face(noise(*size), sculpts.PLANE)
+    face = sculpt_face(noise(*size), part_models.PLANE)
     assert len(face.points) == rows * columns
     assert len(np.unique(face.uvs[:, 0])) == columns
     # Of a row that rounding adds, v is less than one step of a 32-bit number away from 1.
@@ -78,15 +83,15 @@ def test_grids_have_the_viewers_rows_and_columns(size: tuple[int, int], rows: in
 
 
 def test_poles_have_one_triangle_for_each_column() -> None:
-    face = sculpt_face(noise(64, 64), sculpts.SPHERE)
+    face = sculpt_face(noise(64, 64), part_models.SPHERE)
     assert len(face.triangles) == 2 * 32 * 32 - 2 * 32
     assert len(np.unique(face.points[:33], axis=0)) == 1
     assert len(np.unique(face.normals[:33], axis=0)) == 1
 
 
 def test_other_kinds_are_stitched_like_planes() -> None:
-    plane = sculpt_face(noise(32, 32), sculpts.PLANE)
-    for sculpt_type in (0, 5, 6, 7, sculpts.PLANE | 0x38):
+    plane = sculpt_face(noise(32, 32), part_models.PLANE)
+    for sculpt_type in (0, 5, 6, 7, part_models.PLANE | 0x38):
         assert np.array_equal(sculpt_face(noise(32, 32), sculpt_type).normals, plane.normals)
 
 
