@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 
 from ...core.messages import Report
 from ...core.scene import Clip, Scene, Skeleton
-from ...disk.file_names import cautious_key, file_name
+from ...disk.file_names import free_name
 from ..animation import codec as animation_codec
 from ..animation import format as animation_format
 from ..animation import mapping as animation_mapping
 from ..mesh.characters import name_skeleton
 from ..mesh.document import MeshFile
 from ..project.new_assets import AssetKind, NewAsset, TargetFolder
-from ..skeleton.references import SkeletonUse
+from ..skeleton.references import EXTENSION, SkeletonUse
 
 _UPDATES = {"fps_visible_camera": "-1", "fps_visible_shadow": "30", "fps_invisible": "0"}
 """Update rates of skinned meshes, which are the same in all known files."""
@@ -57,7 +57,8 @@ class CharacterFiles:
         key = (skeleton.name, skeleton.guid, joints, document.transforms.tobytes())
         use = self._uses.get(key)
         if use is None:
-            named = replace(skeleton, name=self._free(skeleton.name, "skeleton"))
+            stem = free_name(skeleton.name, EXTENSION, self._taken).removesuffix(EXTENSION)
+            named = replace(skeleton, name=stem)
             use = self._uses[key] = name_skeleton(document, named, self._target, self._folder)
             self.assets += [use.asset] if use.asset is not None else []
         document.skeleton_guid, document.skeleton_path = use.guid, use.path
@@ -80,23 +81,13 @@ class CharacterFiles:
         part = scene.part(clip.name, skeletons=scene.skeletons, clips=[clip])
         options = animation_format.WriteOptions(animation_version=self._version, skeleton=guid)
         document = animation_mapping.from_scene(part, options)
-        name = self._free(f"{scene.skeletons[0].name}_{clip.name}", "anim")
+        name = self._folder + free_name(f"{scene.skeletons[0].name}_{clip.name}", ".anim", self._taken)
         data = animation_codec.write(document)
-        self.assets.append(NewAsset(f"{self._folder}{name}.anim", AssetKind.ANIMATION, lambda _guids: data))
+        self.assets.append(NewAsset(name, AssetKind.ANIMATION, lambda _guids: data))
         for message in part.warnings:
             self._report.add(message)
         is_cyclic = clip.loop is not None or (clip.playback is not None and clip.playback.is_looped)
-        return WrittenClip(f"{self._folder}{name}.anim", float(document.fps) or clip.fps, is_cyclic)
-
-    def _free(self, name: str, extension: str) -> str:
-        """Return a file name without extension that no other file of the set has."""
-        plain = free = file_name(name)
-        number = 1
-        while cautious_key(f"{free}.{extension}") in self._taken:
-            number += 1
-            free = f"{plain}_{number}"
-        self._taken.add(cautious_key(f"{free}.{extension}"))
-        return free
+        return WrittenClip(name, float(document.fps) or clip.fps, is_cyclic)
 
 
 def skinned_values(mesh: str) -> dict[str, str]:
