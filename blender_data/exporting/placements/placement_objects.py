@@ -201,8 +201,11 @@ class PlacedObjects:
             obj.meshferry.node_slots = self._slots_of.get(obj, obj.meshferry.node_slots)
             if placed.key in added:
                 import_marks.mark_model(obj)
-            obj.meshferry.node_path = obj.meshferry.node_path or f"/{placed.name}"  # marks the place as known
-            import_marks.mark_place(obj)
+            rig = self.frame(obj)
+            for one in (obj,) if rig in self._index or rig.meshferry.import_id else (obj, rig):
+                one.meshferry.node_path = one.meshferry.node_path or f"/{placed.name}"  # marks the place as known
+                import_marks.mark_place(one)
+                stored.add(one)
             obj.meshferry.given_parent_key = placed.given_parent
             obj.meshferry.given_hidden = obj.hide_viewport
             if placed.properties:
