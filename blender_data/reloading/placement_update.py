@@ -49,20 +49,18 @@ def replace_placed(
     homes = _homes(collection, result)
     pairs: Pairs = {}
     surplus: list[bpy.types.ID] = []
-    unneeded: set[bpy.types.Object] = set()
     characters: Pairs = {}
     for new, old in homes.items():
         before = objects_of(old)
         pairs.update(pair(before, objects_of(new)))
         gone = set(before) - set(pairs.values())
         surplus += _parts_of_pairs(gone, pairs)
-        rigged = {obj.meshferry.node_key: obj for obj in gone.intersection(kept)}
-        again = [obj for obj in objects_of(new) if obj not in pairs and obj.meshferry.node_key in rigged]
-        characters |= {obj: rigged[obj.meshferry.node_key] for obj in again}
-        below = (part for obj in again for part in obj.children_recursive if not part.meshferry.node_key)
-        unneeded.update(again, below)
-        keys = {obj.meshferry.node_key for obj in objects_of(new)} - {""}
-        report.missing += sorted(obj.name for obj in gone if obj.meshferry.node_key not in keys | {""})
+        keys = {obj.meshferry.node_key: obj for obj in objects_of(new)}
+        report.missing += sorted(obj.name for obj in gone if obj.meshferry.node_key not in {"", *keys})
+        same = [(keys.get(obj.meshferry.node_key), obj) for obj in gone.intersection(kept)]
+        characters.update((made, obj) for made, obj in same if made is not None and made not in pairs)
+    below = (part for obj in characters for part in obj.children_recursive if not part.meshferry.node_key)
+    unneeded = {*characters, *below}
     surplus += replace_actions(pairs, {}, {}, report.added)
     meshes = {old.data: new.data for new, old in pairs.items() if old.type == "MESH" and old.data != new.data}
     for new, old in pairs.items():

@@ -83,14 +83,8 @@ def question_of_path(record: FileRecord, owner: Any = None) -> str:
     if not exists:
         texts.append(Text("Write {} ({})? There is no such file yet.", record.path, label))
     else:
-        backup = record.path.name + BACKUP
-        text = Text(
-            "Replace {} ({})? Content that Meshferry did not write is kept as {}. You are asked once for each file.",
-            record.path,
-            label,
-            backup,
-        )
-        texts.append(text)
+        text = "Replace {} ({})? Content that Meshferry did not write is kept as {}. You are asked once for each file."
+        texts.append(Text(text, record.path, label, record.path.name + BACKUP))
     return rpt_(joined(texts, " "))
 
 

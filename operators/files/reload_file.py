@@ -309,10 +309,9 @@ class Reload:
 
     def _import_actions(self) -> Steps[None]:
         """Import the files of further actions of the armatures."""
-        armatures = [(new, old) for new, old in self.pairs.items() if old.type == "ARMATURE"]
-        present = [old for _new, old in armatures]
-        armatures += [(None, obj) for obj in self.source.objects() if obj.type == "ARMATURE" and obj not in present]
-        for armature, old in armatures:
+        armatures = dict.fromkeys(obj for obj in self.objects if obj.type == "ARMATURE")
+        armatures |= {old: new for new, old in self.pairs.items() if old.type == "ARMATURE"}
+        for old, armature in armatures.items():
             new = armature
             for path, action in action_files(old).items():
                 is_read = self.source.collection is not None or self.comparison.is_whole()
@@ -320,12 +319,8 @@ class Reload:
                     continue
                 used = self.path if same_path(path, self.source.path) else path
                 if not Path(used).exists():
-                    self.report.loss(
-                        "action-not-reloaded",
-                        "'{}' was not reloaded: {} does not exist",
-                        Named("animation", action.name),
-                        path,
-                    )
+                    template = "'{}' was not reloaded: {} does not exist"
+                    self.report.loss("action-not-reloaded", template, Named("animation", action.name), path)
                     continue
                 if new is None or new in self.unchanged:
                     new = self._stand_in_for(old)

@@ -278,13 +278,9 @@ class PlacedObjects:
         self.report.loss_of("edited-mesh-not-written", text, edited, "mesh", "meshes", most=_MOST_NAMES)
         applied = [obj.name for obj in self._first_of_meshes() if obj.data in self._applied]
         if applied:
-            template = "{} with an applied transform, which stays in the file instead: {}"
-            self.report.note(
-                "applied-transform-kept",
-                template,
-                counted(len(applied), "mesh", "meshes"),
-                listed(applied, _MOST_NAMES),
-            )
+            text, number = "{} with an applied transform, which stays in the file instead: {}", len(applied)
+            names = listed(applied, _MOST_NAMES)
+            self.report.note("applied-transform-kept", text, counted(number, "mesh", "meshes"), names)
         known = [obj for obj in self.own if self.key(obj) not in self._made_files]
         other = [obj.name for obj in known if obj.type == "MESH" and has_other_mesh(obj)]
         text = "{} with another mesh than in the file, which is not written: {}"

@@ -217,9 +217,8 @@ def _require_joints(bones: Sequence[Bone], existing: Sequence[Bone], name: str) 
     )
     other = [joint for joint, _parent in own - known]
     if other:
-        raise ExportError(
+        template = (
             "{} exists with other joints, which its animations use; it is not replaced. Rename the armature, or remove "
-            "that file. Not in it, or below another parent: {}",
-            name,
-            listed(of_kind("bone", sorted(other))),
+            "that file. Not in it, or below another parent: {}"
         )
+        raise ExportError(template, name, listed(of_kind("bone", sorted(other))))

@@ -105,4 +105,7 @@ def _parsed(lists: dict[str, Any], names: list[str], bind: FloatArray) -> Stored
 def skeleton_file(skeleton: Skeleton | None, bones: list[Bone], transforms: FloatArray) -> SkeletonFile:
     """Return a skeleton file with these bones and bind transforms, and with the stored data of a skeleton."""
     found = stored_data(skeleton, bones, transforms)
-    return SkeletonFile(bones=bones, transforms=transforms, retargeting=found.retargeting, **found.profiles)
+    made = SkeletonFile(bones=bones, transforms=transforms, retargeting=found.retargeting)
+    for kind, profiles in found.profiles.items():
+        setattr(made, kind, profiles)
+    return made
