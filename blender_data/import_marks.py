@@ -50,11 +50,15 @@ def mark_object(made: bpy.types.Object, import_id: str) -> None:
     """Store on a new object the identifiers of its import and node, and its transform."""
     kept = made.meshferry
     kept.import_id = import_id
-    above = names.name_in_file(made.parent) if made.parent is not None else ""
-    kept.node_path = f"{above}/{names.name_in_file(made)}"
+    kept.node_path = path_of(made)
     kept.given_transform = transform_of(made)
     if made.hide_viewport:
         kept.given_hidden = True
+
+
+def path_of(obj: bpy.types.Object) -> str:
+    """Return the name of the parent and of the object as an export writes them now; see ``node_path``."""
+    return f"{names.name_in_file(obj.parent) if obj.parent is not None else ''}/{names.name_in_file(obj)}"
 
 
 def prepare_part(made: bpy.types.Object, path: str) -> None:

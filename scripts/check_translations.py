@@ -16,7 +16,7 @@ sys.path.append(str(ROOT / "tests" / "examples"))
 from translation_template import LAYERS, literals  # noqa: E402
 
 LAYOUT_CALLS = {"label", "operator", "prop", "operator_menu_enum"}
-MESSAGES = {"error", "warning", "loss", "loss_of", "change", "change_of", "note"}
+MESSAGES = {"error", "warning", "warning_of", "loss", "loss_of", "change", "change_of", "note"}
 """Functions and methods that make messages. Their first or second argument is the template; a code has no space."""
 FEWEST = 130
 """Texts of findings that the check must see at least."""

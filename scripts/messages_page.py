@@ -13,7 +13,7 @@ sys.path.append(str(ROOT / "tests" / "examples"))
 from translation_template import literals  # noqa: E402
 
 LAYERS = ("io_formats", "blender_data", "operators", "cli", "library")
-KINDS = frozenset({"loss", "loss_of", "change", "change_of", "note", "warning", "error", "report"})
+KINDS = frozenset({"loss", "loss_of", "change", "change_of", "note", "warning", "warning_of", "error", "report"})
 """Functions that make messages; ``report`` is one of them that is passed to a function."""
 CODE = re.compile(r"(\{\}|[a-z0-9]+)(-[a-z0-9]+)+")
 PAGE = """# Messages

@@ -113,7 +113,7 @@ _LINEAR = 1
 32-bit integers."""
 
 _STILL = 2e-7
-"""Change of a channel that counts as rounding; for locations, relative to the armature's size."""
+"""Change of a channel that counts as rounding; for locations, see :meth:`ClipActions._still`."""
 
 _VALUES_AT_ONCE = 8192
 """Number of bone poses (bones times frames) that are converted at a time, so that they fit the processor's cache."""
@@ -190,7 +190,6 @@ class ClipActions:
         """Key the bones of an armature; return the names of bones that have shear in any frame, which is lost."""
         keyed = {name: track for track in tracks if (name := bones.bones[track.target]) is not None}
         curves = self._bone_curves(bones.armature, dict.fromkeys(keyed, _CHANNELS))
-        still = max(_STILL * bones.size, np.finfo(np.float32).tiny)
         at_once = max(1, _VALUES_AT_ONCE // max(1, self.clip.frame_count))
         sheared: list[str] = []
         for start in range(0, len(keyed) if self.clip.frame_count else 0, at_once):
@@ -198,18 +197,25 @@ class ClipActions:
             channels = self._channels(bones, {name: keyed[name] for name in some})
             sheared += [name for name, shear in zip(some, channels.shear, strict=True) if shear > _SHEARED]
             self.first_scales.update(zip(some, np.abs(channels.scale[..., 0]).max(axis=1).tolist(), strict=True))
+            still = self._still(bones, [keyed[name] for name in some])
             for first, values, rest, tolerance in (
                 (0, channels.location, (0.0, 0.0, 0.0), still),
-                (3, channels.rotation, (1.0, 0.0, 0.0, 0.0), _STILL),
-                (7, channels.scale, (1.0, 1.0, 1.0), _STILL),
+                (3, channels.rotation, (1.0, 0.0, 0.0, 0.0), np.array([_STILL])),
+                (7, channels.scale, (1.0, 1.0, 1.0), np.array([_STILL])),
             ):
                 moving = np.ptp(values, axis=2).max(axis=1) > tolerance
-                constant = np.where(np.abs(values[..., 0] - rest) <= tolerance, rest, values[..., 0])
+                constant = np.where(np.abs(values[..., 0] - rest) <= tolerance[:, None], rest, values[..., 0])
                 for number, name in enumerate(some):
                     columns = values[number] if moving[number] else constant[number, :, None]
                     for curve, column in zip(curves[name][first:], columns, strict=False):
                         add_keys(curve, self.timing.frames, column, self.checksums)
         return sheared
+
+    def _still(self, bones: BoneMap, tracks: Sequence[TransformTrack]) -> Array:
+        """Return the change of location that counts as rounding, by bone; below joints of a small scale it is small."""
+        scales = np.linalg.norm(bones.space.left[[track.target for track in tracks], :3, :3], axis=1).max(axis=1)
+        sizes = [np.abs(track.translation).max(initial=bones.size) for track in tracks]
+        return np.maximum(_STILL * np.minimum(bones.size, scales * sizes), np.finfo(np.float32).tiny)
 
     def add_keys(self, bones: BoneMap, skeleton: Skeleton, tracks: Sequence[KeyTrack]) -> None:
         """Key the bones of an armature at the times of the tracks; channels without keys get none."""

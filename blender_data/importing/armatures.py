@@ -317,6 +317,7 @@ def _direction(head: Array, children: Array, above: Array | None, least: float) 
 
 def _remember(data: bpy.types.Armature, joints: Sequence[Joint], given: Sequence[str], world: Array) -> Array:
     """Store the joint of each bone on that bone; return Blender's rest matrices, (J, 4, 4) float64."""
+    data.meshferry.joint_names = "\n".join(names.readable(joint.name) for joint in joints)
     rest = np.zeros((len(joints), 4, 4))
     for place, (joint, name) in enumerate(zip(joints, given, strict=True)):
         bone = data.bones[name]

@@ -93,8 +93,10 @@ def edits_of(obj: bpy.types.Object) -> list[str] | None:
     """
     data = obj.data
     if isinstance(data, bpy.types.Armature):
-        edited = (bone for bone in data.bones if bone.meshferry.joint_name and _is_bone_edited(bone))
-        return [Text("bone '{}'", Named("bone", bone.name)) for bone in edited]
+        edited = [bone.name for bone in data.bones if bone.meshferry.joint_name and _is_bone_edited(bone)]
+        joints = "\n".join(bone.meshferry.joint_name for bone in data.bones)
+        gone = {*data.meshferry.joint_names.split("\n")} - {"", *joints.split("\n")}
+        return [Text("bone '{}'", Named("bone", name)) for name in (*edited, *sorted(gone))]
     if not isinstance(data, bpy.types.Mesh):
         return []
     if not data.meshferry.fingerprint:

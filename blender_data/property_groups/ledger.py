@@ -108,6 +108,13 @@ def ledger_of(owner: Any) -> Ledger | None:
     return ledgers().get(key_of(owner))
 
 
+def is_of_other_import(owner: Any, digest: str) -> bool:
+    """Return whether the target of an owner, which has this digest, was last written by an export of another import."""
+    own = ledger_of(owner) or Ledger()
+    others = (noted.digest for key, noted in ledgers().items() if key[0] == owner.meshferry.file.path)
+    return digest not in {own.digest, owner.meshferry.file.digest} and digest in others
+
+
 def move(key: Key, owner: Any, unchanged: Iterable[Any]) -> None:
     """Give the file as a reload read it a ledger with only the marks of objects that the reload left alone.
 
@@ -115,7 +122,7 @@ def move(key: Key, owner: Any, unchanged: Iterable[Any]) -> None:
     """
     before, digest = ledgers().pop(key), owner.meshferry.file.digest
     kept = [obj for obj in unchanged if obj.session_uid in before.marks]
-    Ledger(digest, digest, removed=before.removed, made=before.made).keep_for(owner, kept)
+    Ledger(digest, digest).keep_for(owner, kept)
     ledgers().setdefault(key, before)
 
 

@@ -75,6 +75,7 @@ class MeshferryArmature(bpy.types.PropertyGroup):
         "Rule by which the import or Meshferry laid out the bones, if actions depend on it. An action that "
         "was keyed for other axes poses the bones otherwise",
     )
+    joint_names: text("Joints", "Names of the joints in the file, by which deleted bones are found")
 
 
 class MeshferrySurfaceShape(bpy.types.PropertyGroup):

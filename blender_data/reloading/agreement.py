@@ -20,7 +20,6 @@ from ..file_records import digest_of
 from ..mesh_data import checksums
 from ..names import name_in_file
 from ..property_groups import ledger
-from .edits import path_of
 from .matching import Pairs
 
 
@@ -48,6 +47,8 @@ def note_export(
         if home.meshferry.import_id and same_path(home.meshferry.source_path, str(path)):
             inside, key = import_marks.objects_in(home), home.meshferry.import_id
             own = [obj for obj in objects if obj in inside or obj.meshferry.import_id == key]
+            if not own:  # the objects are those of another import of the file
+                continue
             noted = ledger.ledgers().setdefault(ledger.key_of(home), ledger.Ledger(agreed=home.meshferry.file.digest))
             noted.digest = digest_of(path)
             noted.marks |= {uid: {**marks, "import_id": key} for uid, marks in _marks(own, scene, target, values)}
@@ -65,13 +66,13 @@ def _marks(
     for obj in objects:
         if name_in_file(obj) not in nodes and obj.type != "ARMATURE":
             continue
-        marks = {**ledger.marks_of(obj), "node_path": path_of(obj)}
+        marks = {**ledger.marks_of(obj), "node_path": import_marks.path_of(obj)}
         space = {"place": import_marks.space_of(obj), "is_placed": can.node_hierarchy}
         space["is_baked"] = obj in joined or is_baked(obj, can)
         if can.node_hierarchy:
             marks["given_transform"] = import_marks.transform_of(obj)
-            is_inside = obj.parent in inside
-            marks["given_parent_key"] = path_of(obj.parent) if is_inside else import_marks.node_of(obj.parent)
+            name_of = import_marks.path_of if obj.parent in inside else import_marks.node_of
+            marks["given_parent_key"] = name_of(obj.parent)
         else:
             space["applied"] = _applied(obj, scene, can, values).reshape(-1).tolist()
         yield obj.session_uid, {**marks, "given_space": json.dumps(space)}

@@ -232,6 +232,7 @@ def update_armature(context: bpy.types.Context, old: bpy.types.Armature, new: bp
                 edit_bones[bone.name].parent = edit_bones[bone.parent.name] if bone.parent is not None else None
         for bone in connected:
             _connect(bone)
+    old.meshferry.joint_names = new.meshferry.joint_names
     for bone in new.bones:
         kept = old.bones[bone.name]
         copy_group(bone.meshferry, kept.meshferry)

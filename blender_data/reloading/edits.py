@@ -4,8 +4,8 @@ from collections.abc import Collection
 
 import bpy
 
-from .. import animated_blocks, names
-from ..import_marks import has_given_space, is_moved, objects_in
+from .. import animated_blocks
+from ..import_marks import has_given_space, is_moved, objects_in, path_of
 from .data_updates import current_slot_names, slot_names
 
 
@@ -18,11 +18,6 @@ def is_edited(collection: bpy.types.Collection | None, objects: Collection[bpy.t
 def has_delta(obj: bpy.types.Object) -> bool:
     """Return whether an object has a delta transform."""
     return obj.delta_location.length > 0 or obj.delta_rotation_euler[:] != (0, 0, 0) or obj.delta_scale[:] != (1, 1, 1)
-
-
-def path_of(obj: bpy.types.Object) -> str:
-    """Return the name of the parent and of the object as an export writes them now; see ``node_path``."""
-    return f"{names.name_in_file(obj.parent) if obj.parent is not None else ''}/{names.name_in_file(obj)}"
 
 
 def _is_changed(obj: bpy.types.Object) -> bool:

@@ -7,6 +7,7 @@ import bpy
 
 from .. import file_records, import_marks, names
 from ..animation.action_ranges import same_path
+from ..armature_modifiers import armature_of
 from ..import_marks import objects_of
 from ..importing.import_context import ImportResult
 from ..importing.objects import hide_levels
@@ -48,18 +49,18 @@ def replace_placed(
     homes = _homes(collection, result)
     pairs: Pairs = {}
     surplus: list[bpy.types.ID] = []
-    unneeded: set[bpy.types.Object] = set()
+    characters: Pairs = {}
     for new, old in homes.items():
         before = objects_of(old)
         pairs.update(pair(before, objects_of(new)))
         gone = set(before) - set(pairs.values())
         surplus += _parts_of_pairs(gone, pairs)
-        rigs = {obj.meshferry.node_key for obj in gone.intersection(kept)}
-        again = [obj for obj in objects_of(new) if obj not in pairs and obj.meshferry.node_key in rigs]
-        below = (part for obj in again for part in obj.children_recursive if not part.meshferry.node_key)
-        unneeded.update(again, below)
-        keys = {obj.meshferry.node_key for obj in objects_of(new)} - {""}
-        report.missing += sorted(obj.name for obj in gone if obj.meshferry.node_key not in keys | {""})
+        keys = {obj.meshferry.node_key: obj for obj in objects_of(new)}
+        report.missing += sorted(obj.name for obj in gone if obj.meshferry.node_key not in {"", *keys})
+        same = [(keys.get(obj.meshferry.node_key), obj) for obj in gone.intersection(kept)]
+        characters.update((made, obj) for made, obj in same if made is not None and made not in pairs)
+    below = (part for obj in characters for part in obj.children_recursive if not part.meshferry.node_key)
+    unneeded = {*characters, *below}
     surplus += replace_actions(pairs, {}, {}, report.added)
     meshes = {old.data: new.data for new, old in pairs.items() if old.type == "MESH" and old.data != new.data}
     for new, old in pairs.items():
@@ -68,6 +69,11 @@ def replace_placed(
         if old.type == "EMPTY":
             old.instance_type = new.instance_type
             old.instance_collection = homes.get(new.instance_collection, new.instance_collection)
+    for new, old in characters.items():
+        rig = armature_of(old)
+        if rig is not None and old not in unedited and not rig.meshferry.import_id:
+            import_marks.update_place(rig, new, pairs.get(new.parent, new.parent))
+            _copy_place(rig, new)
     for new, old in homes.items():
         _add_objects(old, new, unneeded.union(pairs), pairs, homes, report)
         surplus += _update_groups(context, old, new, pairs)
@@ -163,13 +169,18 @@ def _update(
             old.name = names.fit(new.meshferry.source_name)
         kept.source_name, kept.given_name = new.meshferry.source_name, old.name
     if is_kept:
-        for name in _OF_PLACE:
-            setattr(kept, name, getattr(new.meshferry, name))
+        _copy_place(old, new)
     else:
         copy_group(new.meshferry, kept, _OF_USER, pairs)
     if stays:
         import_marks.mark_place(old)
     return keeps_mesh
+
+
+def _copy_place(old: bpy.types.Object, new: bpy.types.Object) -> None:
+    """Store on an object the marks of the place that the file gives a new one."""
+    for name in _OF_PLACE:
+        setattr(old.meshferry, name, getattr(new.meshferry, name))
 
 
 def _is_of_same_file(old: bpy.types.Object, new: bpy.types.Object) -> bool:

@@ -339,6 +339,13 @@ class Report:
         """Report something that the target program shows in an unexpected way."""
         self.messages.append(_message(Kind.WARNING, code, template, values, details, self.item))
 
+    def warning_of(
+        self, code: str, template: str, names: Sequence[str], one: str, many: str = "", *, most: int = 8
+    ) -> None:
+        """Report a warning about items with these names, like :meth:`loss_of`."""
+        if names:
+            self.warning(code, template, counted(len(names), one, many), listed(names, most))
+
     def error(self, code: str, template: str, *values: object, **details: Unpack[Details]) -> None:
         """Report something that lets the target program fail."""
         self.messages.append(_message(Kind.ERROR, code, template, values, details, self.item))

@@ -49,9 +49,15 @@ def is_link(path: str | os.PathLike[str]) -> bool:
 
 
 def require_regular(path: str | os.PathLike[str]) -> None:
-    """Raise FormatError for a FIFO, device or socket, for which Blender would wait forever."""
+    """Raise FormatError for a FIFO, device or socket: reading it may never end."""
     if kind := special_kind(path):
-        raise FormatError("This is a {}, and Blender reads regular files only", kind, file=str(path))
+        raise FormatError("This is a {}, not a regular file", kind, file=str(path))
+
+
+def read_regular(path: str | Path) -> bytes:
+    """Return the content of a file like :func:`read_bytes`, but refuse FIFOs, devices and sockets at once."""
+    require_regular(path)
+    return read_bytes(path)
 
 
 def open_regular(path: str | os.PathLike[str], flags: int = os.O_RDONLY, *, follows_links: bool = False) -> int:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..core.errors import ExportError
-from ..core.messages import Named, Report, Text, counted, listed, of_kind
+from ..core.messages import Named, Report, Text, counted, of_kind
 from ..core.scene import FloatArray, Joint, Mesh, Scene, Skeleton
 from ..encodings.byte_reader import ByteStream
 from ..geometry.hierarchy import own_ancestor, parents_first
@@ -123,13 +123,15 @@ def report_oddities(bones: Sequence[Bone], transforms: FloatArray, report: Repor
 
 
 def check_bones(bones: list[Bone], report: Report) -> None:
-    """Warn about duplicate and empty bone names: UNIGINE finds bones by name."""
+    """Warn about bone names that are duplicate, differ in case only, or are empty: UNIGINE finds bones by name."""
     names = Counter(bone.name for bone in bones)
-    twice = [name for name, times in names.items() if times > 1]
-    if twice:
-        number = counted(len(twice), "bone name is", "bone names are")
-        template = "{} used twice, and UNIGINE finds bones by name: {}"
-        report.warning("repeated-bone-name", template, number, listed(of_kind("bone", twice)))
+    keys = Counter(name.casefold() for name in names)
+    twice = of_kind("bone", (name for name, times in names.items() if times > 1))
+    text = "{} used twice, and UNIGINE finds bones by name: {}"
+    report.warning_of("repeated-bone-name", text, twice, "bone name is", "bone names are")
+    alike = of_kind("bone", (name for name in names if keys[name.casefold()] > 1))
+    text = "{} in upper and lower case only, which UNIGINE may not tell apart: {}"
+    report.warning_of("bone-names-differ-in-case", text, alike, "bone name differs", "bone names differ")
     if "" in names:
         report.warning("no-name", "{} no name", counted(names[""], "bone has", "bones have"))
 

@@ -323,12 +323,8 @@ def _check_mask(stream: ByteStream, flags: Bytes, mask: int) -> None:
         return
     first = np.flatnonzero(flags[0] != mask)
     if len(first):
-        raise stream.error(
-            "The first frame must hold all animated channels (mask {:#04x}), but its bone {} has {:#04x}",
-            mask,
-            int(first[0]),
-            int(flags[0, first[0]]),
-        )
+        template = "The first frame must hold all animated channels (mask {:#04x}), but its bone {} has {:#04x}"
+        raise stream.error(template, mask, int(first[0]), int(flags[0, first[0]]))
     if (flags & ~np.uint8(mask)).any():
         raise stream.error("A frame holds channels that the mask {:#04x} does not animate", mask)
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.errors import ExportError
-from ..core.messages import Named, Report, Text, counted, listed, of_kind
+from ..core.messages import Named, Report, Text, of_kind
 from ..core.scene import AnyArray, Clip, FloatArray, Joint, Skeleton, TransformTrack
 from .bones import from_skeleton
 from .frames import ROTATION_BIT, SCALE_BITS, TRANSLATION_BITS, UNIT, DeltaFrames, FlaggedFrames
@@ -55,11 +55,9 @@ def to_tracks(
     report = report or Report()
     indices = frames.bone_indices.tolist()
     rotation, odd = _unit(_dequantized(frames.rotation))
-    if odd.any():
-        bent = [joints[indices[place]].name for place in np.flatnonzero(odd).tolist()]
-        number = counted(len(bent), "animated bone has rotations", "animated bones have rotations")
-        names = listed(of_kind("bone", bent))
-        report.change("not-unit-rotation", "{} not of unit length, normalised: {}", number, names)
+    bent = of_kind("bone", (joints[indices[place]].name for place in np.flatnonzero(odd).tolist()))
+    text = "{} not of unit length, normalised: {}"
+    report.change_of("not-unit-rotation", text, bent, "animated bone has rotations", "animated bones have rotations")
     translation, rotation, scale = (
         _by_bone(values) for values in (translations(frames), rotation[..., _WXYZ], scales(frames))
     )

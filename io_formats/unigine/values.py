@@ -51,13 +51,8 @@ def read_count(stream: ByteStream, what: str, *, size: int = 0, most: int = LARG
     if not 0 <= count <= most:
         raise stream.error("The file is damaged: it claims {:,} {}", count, Text(what), offset=start)
     if count * size > stream.remaining:
-        raise stream.error(
-            "The file is cut off or damaged: it claims {:,} {}, which do not fit into the {:,} bytes left",
-            count,
-            Text(what),
-            stream.remaining,
-            offset=start,
-        )
+        template = "The file is cut off or damaged: it claims {:,} {}, which do not fit into the {:,} bytes left"
+        raise stream.error(template, count, Text(what), stream.remaining, offset=start)
     return count
 
 

@@ -7,6 +7,7 @@ import bpy
 
 from ...blender_data import file_records
 from ...blender_data.file_records import BACKUP, FileRecord
+from ...blender_data.property_groups.ledger import is_of_other_import
 from ...blender_data.steps import Steps, finish, without_collection
 from ...io_formats.core.errors import ExportError, MeshferryError
 from ...io_formats.core.messages import Text, joined
@@ -65,25 +66,25 @@ def patch_steps(
     return conclude(operator, messages, lines, "Compared" if is_dry_run else "Exported")
 
 
-def question_of_path(record: FileRecord) -> str:
-    """Return a question about a file that the user did not agree to write since the .blend file was opened."""
+def question_of_path(record: FileRecord, owner: Any = None) -> str:
+    """Return a question about a file that the user did not agree to write since the .blend file was opened.
+
+    It is asked again if another import than that of ``owner`` wrote the file since.
+    """
     session = file_records.session_file(record.path)
     exists = bool(file_records.unasked_paths([str(record.path)])) or record.path.exists()
-    if session is not None and (session.is_confirmed or not exists):
+    is_of_other = session is not None and owner is not None and is_of_other_import(owner, session.digest)
+    if session is not None and (session.is_confirmed or not exists) and not (is_of_other and exists):
         return ""
     label = by_name(record.format).label
     texts = [Text("The path is stored in this .blend file.")] if session is None else []
+    if is_of_other:
+        texts.append(Text("Another import of the file wrote it last; changes made there are lost."))
     if not exists:
         texts.append(Text("Write {} ({})? There is no such file yet.", record.path, label))
     else:
-        backup = record.path.name + BACKUP
-        text = Text(
-            "Replace {} ({})? Content that Meshferry did not write is kept as {}. You are asked once for each file.",
-            record.path,
-            label,
-            backup,
-        )
-        texts.append(text)
+        text = "Replace {} ({})? Content that Meshferry did not write is kept as {}. You are asked once for each file."
+        texts.append(Text(text, record.path, label, record.path.name + BACKUP))
     return rpt_(joined(texts, " "))
 
 
@@ -99,7 +100,7 @@ def question_of_patch(context: bpy.types.Context, record: FileRecord, collection
         return ""  # the export reports it
     if not plan.is_changed():
         return ""
-    path = question_of_path(record) or rpt_(Text("Write these changes into {}?", record.path))
+    path = question_of_path(record, collection) or rpt_(Text("Write these changes into {}?", record.path))
     return "\n".join([path, *(rpt_(line) for line in (*plan.lines(), *plan.messages))])
 
 

@@ -188,7 +188,7 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
 
     def question(self, context: bpy.types.Context) -> str:
         """Return a question before a file is replaced for the first time, and about animations of other files."""
-        record, _owners, source = _file(self, context)
+        record, owners, source = _file(self, context)
         if file_records.unasked_paths(stored_values(record, source)):
             return question_of_path(record)
         if is_patched(record):
@@ -196,7 +196,7 @@ class EXPORT_SCENE_OT_meshferry_again(LongWork, bpy.types.Operator):
         others = others_of(context, record, source)
         session = file_records.session_file(record.path) or SessionFile()
         is_asked_again = not {clip_name(action) for action in others} <= session.left_out
-        texts = [question_of_path(record), question_of_clips(others, record) if is_asked_again else ""]
+        texts = [question_of_path(record, owners[0]), question_of_clips(others, record) if is_asked_again else ""]
         return "\n".join(text for text in texts if text)
 
     def bakes(self, context: bpy.types.Context) -> tuple[int, Text]:

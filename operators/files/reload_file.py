@@ -1,7 +1,7 @@
 """Reload from File: replace the data of an imported collection, or the imported actions of an armature."""
 
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from ...blender_data.import_marks import objects_of
 from ...blender_data.importing.import_options import ImportOptions
 from ...blender_data.mesh_data.checksums import edited_actions, edits_of
 from ...blender_data.operator_calls import Selection
-from ...blender_data.property_groups.ledger import Ledger, key_of, ledger_of, move
+from ...blender_data.property_groups.ledger import key_of, ledger_of, move
 from ...blender_data.steps import Steps, finish, scaled
 from ...io_formats.api import format_of
 from ...io_formats.core.errors import MeshferryError
@@ -56,13 +56,6 @@ class ReloadSource:
         """Return the imported objects of the collection, or the armature."""
         return [self.armature] if self.collection is None else objects_of(self.collection)
 
-    def ledgers(self) -> dict[Any, Ledger]:
-        """Return the ledgers of the collection and of those that it places."""
-        from ...blender_data.reloading.placement_update import homes_of
-
-        homes = homes_of(self.collection) if self.collection is not None else []
-        return {home: noted for home in homes if (noted := ledger_of(home)) is not None}
-
 
 class IMPORT_SCENE_OT_meshferry_reload(LongWork, bpy.types.Operator):
     """Replace imported data by the current content of its file."""
@@ -76,8 +69,8 @@ class IMPORT_SCENE_OT_meshferry_reload(LongWork, bpy.types.Operator):
     bl_options = {"UNDO"}
 
     confirm_text = "Reload"
-    compared: Comparison | None = None
-    """The comparison that was made for the question; nothing changes the scene while the dialog is open."""
+    reloading: "Reload | None" = None
+    """The reload that was compared for the question; nothing changes the scene while the dialog is open."""
 
     filepath: path_property(
         "File Path",
@@ -115,25 +108,22 @@ class IMPORT_SCENE_OT_meshferry_reload(LongWork, bpy.types.Operator):
 
     def question(self, context: bpy.types.Context) -> str:
         """Return the edits that would be replaced, a line for each object; an empty string without any."""
-        from ...blender_data.exporting.placements.placement_patch import unedited_places
-
         source = find_source(context)
-        if source is None or not replaced_edits(source.objects()):
+        if source is None:
             return ""
         path = self._path(source)
-        self.compared = finish(compare_steps(context, path, source.objects())) if Path(path).exists() else Comparison()
-        objects = self.compared.changed(source.objects())
-        if source.collection is not None and places_models(source.collection) and Path(path).exists():
-            with contextlib.suppress(MeshferryError):
-                _unedited, made = finish(unedited_places(source.collection, session_projects()))
-                stay = {*conflicts_of_made(made, source.collection), *(obj for obj, is_same in made.items() if is_same)}
-                objects = [obj for obj in objects if obj not in stay]
-        lines = [*replaced_edits(objects).values()]
+        self.reloading = reloading = Reload(context, source, path)
+        if not reloading.edits:
+            return ""
+        if not file_records.unasked_paths(self.stored_paths(context)):
+            finish(reloading.compare())
+        lines = reloading.lost_edits()
         if not lines:
             return ""
         more = len(lines) - MOST_OBJECTS
         title = Text("The content of {} replaces these edits:", Path(path).name)
-        if any(noted.digest not in ("", digest_of(Path(path))) for noted in source.ledgers().values()):
+        digests = {"", digest_of(Path(path))} if reloading.is_compared else set()
+        if digests and any(noted.digest not in digests for noted in reloading.ledgers.values()):
             title = Text("{} was changed since the last export, and its content replaces these edits:", Path(path).name)
         rest = [Text("and {} more", more)] if more > 0 else []
         return "\n".join(rpt_(line) for line in (title, *lines[:MOST_OBJECTS], *rest))
@@ -156,8 +146,8 @@ class IMPORT_SCENE_OT_meshferry_reload(LongWork, bpy.types.Operator):
         try:
             path = self._path(source)
             with messages.outcome(path) as name:
-                reloading = Reload(context, source, path, self.asked, self.compared)
-                parts = yield from reloading.steps()
+                reloading = self.reloading or Reload(context, source, path)
+                parts = yield from reloading.steps(self.asked)
                 messages.warn(name, reloading.report.messages)
         finally:
             before.restore()
@@ -170,44 +160,71 @@ class IMPORT_SCENE_OT_meshferry_reload(LongWork, bpy.types.Operator):
 class Reload:
     """One reload: new imports beside the old objects, then the replacement."""
 
-    def __init__(
-        self, context: bpy.types.Context, source: ReloadSource, path: str, asked: str, compared: Comparison | None
-    ) -> None:
+    def __init__(self, context: bpy.types.Context, source: ReloadSource, path: str) -> None:
+        from ...blender_data.reloading.placement_update import homes_of
+
         self.context = context
-        self.asked = asked
         self.source = source
         self.path = path
         self.report = Report()
         self.results: list[Any] = []
         self.pairs: dict[Any, Any] = {}
         self.stand_ins: list[Any] = []
-        self.comparison = compared or Comparison()
-        self.is_compared = compared is not None
+        collection = source.collection
+        self.is_placed = collection is not None and places_models(collection)
+        self.homes = homes_of(collection) if self.is_placed else [collection] if collection is not None else []
+        """The collection, and those of the files that its file refers to."""
+        self.ledgers = {home: noted for home in self.homes if (noted := ledger_of(home)) is not None}
+        for home, noted in self.ledgers.items():
+            noted.settle(home)
+        self.objects = source.objects()
+        self.edits = replaced_edits(self.objects)
+        self.is_compared = False
+        self.comparison = Comparison()
         self.unchanged: list[Any] = []
         """New objects whose old ones stay as they are."""
         self.conflicts: list[Any] = []
         """Objects that stay, though their nodes changed."""
         self.unedited: dict[Any, bool] = {}
         """Objects of placements whose places stay; see ``unedited_places``."""
-        self.made: dict[Any, bool] = {}
-        """Objects with files that exports made, each with whether an export would leave these as they are."""
+        self.made: list[Any] = []
+        """Objects with files that exports made, which an export would leave as they are."""
 
-    def steps(self) -> Steps[tuple[str, ...]]:
-        """Import the files and replace the old data; return the phrases of the summary. Errors and Esc undo all."""
+    def compare(self) -> Steps[None]:
+        """Compare the file with what an export would write into it, if anything was edited or exported."""
+        from ...blender_data.exporting.placements.placement_patch import unedited_places
+        from ...blender_data.reloading.agreement import is_baked
         from ...blender_data.reloading.edits import is_edited
 
-        source = self.source
-        ledgers = source.ledgers()
-        for home, noted in ledgers.items():
-            noted.settle(home)
-        edits = replaced_edits(objects := source.objects())
+        if self.is_compared or not Path(self.path).exists():
+            return
+        self.is_compared = True
+        is_needed = bool(self.ledgers or self.edits) or is_edited(self.source.collection, self.objects)
+        if is_needed:
+            self.comparison = yield from compare_steps(self.context, self.path, self.objects)
+        for home in self.homes if self.is_placed else ():
+            if is_needed or is_edited(home, objects_of(home)):
+                can = by_name(home.meshferry.file_format).capabilities
+                with contextlib.suppress(MeshferryError):
+                    unedited, made = yield from unedited_places(home, session_projects())
+                    self.unedited |= unedited
+                    self.made += [obj for obj, is_same in made.items() if is_same]
+                    others = [obj for obj, is_same in made.items() if not is_same]
+                    self.conflicts += [obj for obj in others if is_baked(obj, can) or armature_of(obj) is not None]
+
+    def lost_edits(self) -> list[Text]:
+        """Return a text for each object with edits that the reload replaces."""
+        stay = {*self.made, *self.conflicts}
+        return [*replaced_edits(obj for obj in self.comparison.changed(self.objects) if obj not in stay).values()]
+
+    def steps(self, asked: str) -> Steps[tuple[str, ...]]:
+        """Import the files and replace the old data; return the phrases of the summary. Errors and Esc undo all.
+
+        The edits in a question that the user answered are not reported again.
+        """
         try:
-            is_needed = Path(self.path).exists() and (ledgers or edits or is_edited(source.collection, objects))
-            if is_needed and not self.is_compared:
-                self.is_compared = True
-                comparing = compare_steps(self.context, self.path, objects)
-                self.comparison = yield from scaled(comparing, 0.0, 0.2)
-            if source.collection is not None and not self.comparison.is_whole():
+            yield from scaled(self.compare(), 0.0, 0.2)
+            if self.source.collection is not None and not self.comparison.is_whole():
                 yield from scaled(self._import_collection(), 0.2, 0.6)
             yield from scaled(self._import_actions(), 0.6, 1.0)
         except BaseException:
@@ -220,31 +237,35 @@ class Reload:
             self.comparison.agree(())
             return (Text("nothing changed"),)
         parts = summary_parts(self.results)
-        found = self._replace(ledgers)
-        for text in (text for obj, text in edits.items() if obj not in found.unchanged):
-            if rpt_(text) not in self.asked:
+        found = self._replace()
+        for text in (text for obj, text in self.edits.items() if obj not in found.unchanged):
+            if rpt_(text) not in asked:
                 self.report.note("edits-replaced", "Edits replaced by the file: {}", text)
         if found.missing:
-            self.report.loss(
-                "object-gone-from-file",
-                "Not in the file any more, but kept: {}",
-                listed(of_kind("object", found.missing), 5),
-            )
+            names = listed(of_kind("object", found.missing), 5)
+            self.report.loss("object-gone-from-file", "Not in the file any more, but kept: {}", names)
         if found.linked:
             self.report.loss("data-is-linked", "Not changed, since their data is linked: {}", listed(found.linked, 5))
         if found.added:
             return (*parts, Text("{} ({})", counted(len(found.added), "addition"), listed(found.added, 5)))
         return parts
 
-    def _replace(self, ledgers: Iterable[Any]) -> "ReloadReport":
+    def _replace(self) -> "ReloadReport":
         """Replace the old data, and note in the ledgers what the file has now."""
         from ...blender_data.reloading.placement_update import replace_placed
         from ...blender_data.reloading.reload import replace_data
 
         collection = self.source.collection
-        if collection is not None and places_models(collection):
-            return replace_placed(self.context, collection, self.results[0], self.unedited, self._kept())
-        keys = {home: key_of(home) for home in ledgers}
+        if self.conflicts:
+            template = (
+                "Changed in the file, but kept, since the file holds the result of their modifiers, constraints, "
+                "instances, text, joining or separating: {}; apply it and reload, or import the file anew"
+            )
+            self.report.loss("reload-conflict", template, listed([obj.name for obj in self.conflicts], 5))
+        if self.is_placed:
+            kept = [*self.conflicts, *self.made]
+            return replace_placed(self.context, collection, self.results[0], self.unedited, kept)
+        keys = {home: key_of(home) for home in self.ledgers}
         kept = [self.pairs[new] for new in self.unchanged]
         paths = {self.path: self.source.path}
         home = None if self.comparison.is_whole() else collection
@@ -254,75 +275,43 @@ class Reload:
         self.comparison.agree([obj for obj in kept if obj not in self.conflicts])
         return found
 
-    def _kept(self) -> list[Any]:
-        """Return the objects made in Blender whose meshes stay; report those among them that the file has otherwise."""
-        found = conflicts_of_made(self.made, self.source.collection)
-        self._report_conflicts(found)
-        return [*found, *(obj for obj, is_same in self.made.items() if is_same)]
-
     def _import_collection(self) -> Steps[None]:
         """Import the file of the collection again, with new armatures."""
-        from ...blender_data.exporting.placements.placement_patch import unedited_places
-        from ...blender_data.reloading.edits import is_edited
-        from ...blender_data.reloading.matching import pair, pair_unchanged
-        from ...blender_data.reloading.placement_update import homes_of
+        from ...blender_data.reloading.agreement import conflicts
+        from ...blender_data.reloading.matching import pair, pair_by_name, pair_unchanged
 
-        collection, objects = self.source.collection, self.source.objects()
+        collection, objects = self.source.collection, self.objects
         refuse_other_format(self.path, collection)
         options = import_marks.stored_options(collection)
-        for home in homes_of(collection) if places_models(collection) else ():
-            if Path(self.path).exists() and (self.is_compared or is_edited(home, objects_of(home))):
-                with contextlib.suppress(MeshferryError):
-                    unedited, made = yield from unedited_places(home, session_projects())
-                    self.unedited |= unedited
-                    self.made |= made
         bound = [armature for obj in objects if (armature := armature_of(obj)) is not None]
         others = [armature for armature in bound if armature not in objects]
-        stand_in = self._stand_in_for(others[0]) if others and not places_models(collection) else None
+        stand_in = self._stand_in_for(others[0]) if others and not self.is_placed else None
         result = yield from self._import(self.path, options, stand_in)
-        if places_models(collection):
+        if self.is_placed:
             return
         same = self.comparison.unchanged or ()
-        known = pair_unchanged(dict.fromkeys([*objects, *import_marks.objects_in(collection)]), result.objects, same)
+        inside = [*dict.fromkeys([*objects, *import_marks.objects_in(collection)])]
+        known = pair_unchanged(inside, result.objects, same)
         self.pairs.update(pair(objects, result.objects, dict(known)))
         self.unchanged = [*known, *(made for made in self.pairs if made.type == "ARMATURE" and "" in same)]
-        self._find_conflicts([*objects, *import_marks.objects_in(collection)], result.objects)
-        record = file_records.read(collection)
-        if record is not None and same_path(str(record.path), self.source.path):
-            new = file_records.read(result.collection)
-            record = replace(record, path=new.path, digest=new.digest)
-            file_records.write([collection], record)
-
-    def _find_conflicts(self, objects: list[Any], new: list[Any]) -> None:
-        """Leave objects alone of which the file holds more than their data, and report them."""
-        from ...blender_data.reloading.agreement import conflicts
-        from ...blender_data.reloading.matching import pair_by_name
-
-        collection = self.source.collection
         record = file_records.read(collection)
         was_exported = record is not None and record.options is not None
-        pair_by_name([obj for obj in objects if was_exported or obj.meshferry.given_space], new, self.pairs)
+        pair_by_name([obj for obj in inside if was_exported or obj.meshferry.given_space], result.objects, self.pairs)
         rest = {new: old for new, old in self.pairs.items() if new not in self.unchanged}
         can = by_name(collection.meshferry.file_format).capabilities
         found = conflicts(rest, can, was_exported=was_exported)
         self.conflicts = [self.pairs[made] for made in found]
         self.unchanged += found
-        self._report_conflicts(self.conflicts)
-
-    def _report_conflicts(self, objects: list[Any]) -> None:
-        if objects:
-            template = (
-                "Changed in the file, but kept, since the file holds the result of their modifiers, constraints, "
-                "instances, text, joining or separating: {}; apply it and reload, or import the file anew"
-            )
-            self.report.loss("reload-conflict", template, listed([obj.name for obj in objects], 5))
+        if record is not None and same_path(str(record.path), self.source.path):
+            new = file_records.read(result.collection)
+            record = replace(record, path=new.path, digest=new.digest)
+            file_records.write([collection], record)
 
     def _import_actions(self) -> Steps[None]:
         """Import the files of further actions of the armatures."""
-        armatures = [(new, old) for new, old in self.pairs.items() if old.type == "ARMATURE"]
-        present = [old for _new, old in armatures]
-        armatures += [(None, obj) for obj in self.source.objects() if obj.type == "ARMATURE" and obj not in present]
-        for armature, old in armatures:
+        armatures = dict.fromkeys(obj for obj in self.objects if obj.type == "ARMATURE")
+        armatures |= {old: new for new, old in self.pairs.items() if old.type == "ARMATURE"}
+        for old, armature in armatures.items():
             new = armature
             for path, action in action_files(old).items():
                 is_read = self.source.collection is not None or self.comparison.is_whole()
@@ -330,12 +319,8 @@ class Reload:
                     continue
                 used = self.path if same_path(path, self.source.path) else path
                 if not Path(used).exists():
-                    self.report.loss(
-                        "action-not-reloaded",
-                        "'{}' was not reloaded: {} does not exist",
-                        Named("animation", action.name),
-                        path,
-                    )
+                    template = "'{}' was not reloaded: {} does not exist"
+                    self.report.loss("action-not-reloaded", template, Named("animation", action.name), path)
                     continue
                 if new is None or new in self.unchanged:
                     new = self._stand_in_for(old)
@@ -361,17 +346,6 @@ class Reload:
         self.stand_ins.append(stand_in)
         self.pairs[stand_in] = armature
         return stand_in
-
-
-def conflicts_of_made(made: Mapping[Any, bool], collection: Any) -> list[Any]:
-    """Return the objects whose files differ from them, but hold more than their meshes, so that they stay.
-
-    ``made`` is as in ``Reload.made``.
-    """
-    from ...blender_data.reloading.agreement import is_baked
-
-    can = by_name(collection.meshferry.file_format).capabilities
-    return [obj for obj, is_same in made.items() if not is_same and (is_baked(obj, can) or armature_of(obj))]
 
 
 def find_source(context: bpy.types.Context) -> Any:
@@ -438,7 +412,7 @@ def replaced_edits(objects: Iterable[Any]) -> dict[Any, Text]:
         if obj.mode == "EDIT":
             obj.update_from_editmode()
         actions = [action for action in edited_actions(obj) if action not in listed_data]
-        edits = edits_of(obj) if obj.data is not None and obj.data not in listed_data else []
+        edits = edits_of(obj) if obj.meshferry.import_id and obj.data and obj.data not in listed_data else []
         listed_data.update((obj.data, *actions))
         if edits is None:
             texts[obj] = Text("'{}': it has another mesh than the import made", obj.name)

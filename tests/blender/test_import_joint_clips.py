@@ -92,6 +92,21 @@ def test_the_slightest_movement_is_kept() -> None:
     assert moving == {"location", "scale"}
 
 
+def test_movement_below_a_joint_of_a_small_scale_is_kept() -> None:
+    from meshferry.io_formats.core.scene import Joint
+
+    scene = still_clip()
+    joints, track = scene.skeletons[0].joints, scene.clips[0].transforms[0]
+    joints += [Joint("small", -1, scale=(1e-4,) * 3), Joint("far", -1, (0.0, 0.0, 9.0))]
+    joints[0].parent = 1
+    track.translation[3, 1] += 1e-2
+    track.rotation[:] = track.rotation[0]
+    curves = curves_of(run(scene).armatures[0])
+    assert {path for (path, _), curve in curves.items() if len(curve.keyframe_points) > 1} == {
+        'pose.bones["bone"].location'
+    }
+
+
 @pytest.mark.parametrize(("file_rate", "step"), [(0.0, 1.0), (24.0, 1.0), (12.0, 2.0), (48.0, 0.5)])
 def test_a_clip_without_rate_has_a_key_a_frame(file_rate: float, step: float) -> None:
     import bpy

@@ -23,7 +23,7 @@ FUNCTIONS = frozenset(
     | {"inform", "warn", "refuse", "conclude", "ExportError", "MeshferryError"}
 )
 """Functions whose texts are translated."""
-REPORTS = frozenset({"loss", "loss_of", "change", "change_of", "note", "error", "warning"})
+REPORTS = frozenset({"loss", "loss_of", "change", "change_of", "note", "error", "warning", "warning_of"})
 """Functions whose second argument is translated, after the code of a message."""
 ARGUMENTS = frozenset({"text", "title", "placeholder", "confirm_text", "label"})
 """Arguments whose texts are translated."""
@@ -88,7 +88,7 @@ def messages_of(tree: ast.AST) -> Iterator[str]:
 def nouns_of(call: ast.Call) -> list[ast.expr]:
     """Return the arguments of a call that are counted: of ``counted``, or of a report of things by their names."""
     name = getattr(call.func, "id", getattr(call.func, "attr", ""))
-    if name in {"loss_of", "change_of"}:
+    if name in {"loss_of", "change_of", "warning_of"}:
         return call.args[3:] or [ast.Constant("object")]
     return call.args[1:] if name == "counted" else []
 

@@ -345,3 +345,25 @@ def test_undo_takes_nothing_from_what_is_known_of_files(clean_blender, tmp_path)
     bpy.ops.ed.undo()
     mesh_of(bpy)
     assert bpy.ops.export_scene.meshferry_again() == {"FINISHED"}
+
+
+@pytest.mark.parametrize(("name", "operator"), [("lamp.mesh", "unigine"), ("windmill.timbermesh", "timbermesh")])
+def test_the_user_is_asked_before_another_import_of_the_file_is_replaced(clean_blender, tmp_path, name, operator):
+    from meshferry.operators.files.reexport import EXPORT_SCENE_OT_meshferry_again as again
+
+    bpy = clean_blender
+    path = imported(bpy, tmp_path, name, operator)
+    first = set(bpy.data.objects)
+    assert getattr(bpy.ops.import_scene, operator)(filepath=str(path)) == {"FINISHED"}
+    meshes = [next(obj for obj in objects if obj.type == "MESH") for objects in (first, {*bpy.data.objects} - first)]
+    for round_number in range(2):
+        for number, obj in enumerate(meshes):
+            bpy.context.view_layer.objects.active = obj
+            obj.data.uv_layers[0].uv[number].vector.x += 0.25
+            asked = again.question(None, bpy.context)
+            assert ("Another import of the file wrote it last" in asked) == bool(number or round_number)
+            assert bpy.ops.export_scene.meshferry_again() == {"FINISHED"}
+            assert again.question(None, bpy.context) == ""
+    bpy.context.view_layer.objects.active = meshes[0]
+    assert bpy.ops.import_scene.meshferry_reload() == {"FINISHED"}
+    assert again.question(None, bpy.context) == ""

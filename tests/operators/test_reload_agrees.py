@@ -290,7 +290,16 @@ def reload(bpy: Any, obj: Any) -> None:
 
 def raise_node(path: Path, name: str, *, is_place: bool) -> None:
     """Move a node by 5 m, or its points by 1 m, as another program does; a file without names has one node."""
-    if path.suffix == ".node":
+    if path.suffix == ".json":
+        text = path.read_text()
+        start = text.index(f'"{name}": {{') + len(name) + 5
+        placed = re.compile(r'(\s*"TransformSpec": \{\s*"Position": \{[^}]*"Y": )([^ ,}]+)')
+        own = placed.sub(lambda parts: f"{parts[1]}{float(parts[2]) + 5}", text[start:], count=1)
+        if not placed.match(text[start:]):
+            own = f'"TransformSpec": {{ "Position": {{ "Y": 5.0 }} }},{text[start:]}'
+        path.write_text(text[:start] + own)
+        return
+    if path.suffix in (".node", ".world"):
         found = re.compile(rf'(name="{re.escape(name)}".*?<transform>.*? )(\S+)( \S+</transform>)', re.DOTALL)
         path.write_text(
             found.sub(lambda parts: f"{parts[1]}{float(parts[2]) + 5}{parts[3]}", path.read_text(), count=1)
@@ -319,14 +328,20 @@ def triangles(found: dict[str, Any]) -> Any:
 
 def are_same_triangles(before: Any, after: Any) -> bool:
     """Return whether each triangle is also among the others, in the same winding."""
-    if len(before) != len(after):
-        return False
-    rolled = np.stack([np.roll(after, turn, axis=1) for turn in range(3)])
-    apart = np.abs(before[None, :, None] - rolled[:, None]).max(axis=(3, 4)).min(axis=0)
-    size = max(1.0, float(np.abs(before).max(initial=0)))
-    return bool(
-        (apart.min(axis=0, initial=9) < 2e-5 * size).all() and (apart.min(axis=1, initial=9) < 2e-5 * size).all()
-    )
+    from mathutils.kdtree import KDTree
+
+    apart = 2e-5 * max(1.0, float(np.abs(before).max(initial=0)))
+    for some, others in ((before, after), (after, before)):
+        tree = KDTree(len(others))
+        for number, centre in enumerate(others.mean(axis=1)):
+            tree.insert(centre, number)
+        tree.balance()
+        for triangle in some:
+            near = [number for _place, number, _distance in tree.find_range(triangle.mean(axis=0), 2 * apart)]
+            turned = [np.abs(np.roll(others[near], turn, axis=1) - triangle).max(axis=(1, 2)) for turn in range(3)]
+            if not (np.array(turned) < apart).any():
+                return False
+    return len(before) == len(after)
 
 
 IDS = {"ids": lambda one: getattr(one, "__name__", one)}
@@ -363,14 +378,13 @@ def test_a_reload_after_a_re_export_changes_nothing(clean_blender, tmp_path, ext
 
 
 UNWRITTEN = (new, modifier, join, separate, keys, text, instance, constraint)
-"""Edits that a scene does not hold."""
+"""Edits that a scene does not hold. In blueprints, a delta transform is for layouts in Blender alone."""
+HELD = {".timbermesh": (False, True), ".node": (True,), ".blueprint.json": (True,)}
+"""Whether other programs change points or places, by format."""
 CHANGES = [
     (extension, edit, victim, is_place)
-    for extension, edit, victim, is_place in itertools.product(
-        [*EXPORTS, ".anim"], EDITS, ["edited", "#Base"], [False, True]
-    )
-    if (extension in (".timbermesh", ".node") or (victim == "edited" and not is_place))
-    and not (extension == ".node" and not is_place)
+    for extension, edit, victim, is_place in itertools.product(FORMATS, EDITS, ["edited", "#Base"], [False, True])
+    if is_place in HELD.get(extension, (False,)) and (victim == "edited" or extension in (".timbermesh", ".node"))
 ]
 
 
@@ -388,8 +402,9 @@ def test_only_what_another_program_changed_comes_in(clean_blender, tmp_path, cap
     before = shown(bpy)
     is_exported = again(bpy, obj)
     name = obj.name if victim == "edited" else victim
+    node = obj.meshferry.node_key.rpartition("/")[2] if extension == ".blueprint.json" else name
     below = {one.name for one in (bpy.data.objects.get(name) or obj).children_recursive}
-    raise_node(path, name, is_place=is_place)
+    raise_node(path, node, is_place=is_place)
     capfd.readouterr()
     reload(bpy, obj)
     said, after = capfd.readouterr().out, shown(bpy)
@@ -398,7 +413,8 @@ def test_only_what_another_program_changed_comes_in(clean_blender, tmp_path, cap
         assert f"'{name}'" in said and name not in found
         return
     if not found:
-        assert edit in (keys, constraint) and is_place  # these decide where the object is shown
+        # keys and constraints decide where the object is shown; what cannot be exported stays
+        assert is_place and (edit in (keys, constraint) or not is_exported)
     elif extension == ".llmesh":
         assert all(one.startswith(("thing", "#Lid")) for one in found)  # the file has all levels
     else:  # linked copies show the same mesh or action
@@ -410,7 +426,8 @@ def test_only_what_another_program_changed_comes_in(clean_blender, tmp_path, cap
         not is_exported
         or edit is constraint
         or extension in (".anim", ".llmesh")
-        or (extension == ".node" and edit in UNWRITTEN)
+        or (extension in (".node", ".blueprint.json") and edit in UNWRITTEN)
+        or (extension == ".blueprint.json" and edit is delta)
     ):
         return  # the file does not hold the edit
     where = np.array(obj.matrix_world.translation) if extension in (".mesh", ".data") else np.zeros(3)

@@ -11,6 +11,7 @@ import courtyard
 import numpy as np
 import pytest
 import unigine_nodes
+from test_reload_agrees import raise_node
 from test_scene_changes import by_name, export, imported
 from unigine_oracle import decode
 from unigine_scene_oracle import WrittenScene
@@ -205,6 +206,7 @@ def reload(bpy: Any, name: str) -> tuple[str, str]:
     operator.filepath, operator.asked = "", ""
     asker = reload_file.IMPORT_SCENE_OT_meshferry_reload
     operator._path = lambda source: source.path
+    operator.stored_paths = lambda _context: []
     question = asker.question(operator, bpy.context)
     assert bpy.ops.import_scene.meshferry_reload() == {"FINISHED"}
     bpy.context.view_layer.update()
@@ -324,6 +326,15 @@ def test_characters(tmp_path: Path, clean_blender: Any, version: str, kind: str,
     bpy.context.view_layer.update()
     for obj in (first, second):
         assert_same_triangles(triangles(path, obj.name), shown(obj), 1e-4)
+    for is_moved in (False, True):  # here, too
+        armature.location.x += is_moved
+        bpy.context.view_layer.update()
+        for name in ("Tube", "Other Tube"):
+            raise_node(path, name, is_place=True)
+        before = armature.location.copy()
+        reload(bpy, "Tube")
+        assert armature.location.z - before.z == pytest.approx(0 if is_moved else 5)
+        assert ("nothing changed" in export(bpy)) != is_moved
 
 
 def test_export_on_save_makes_no_files(path: Path, clean_blender: Any) -> None:

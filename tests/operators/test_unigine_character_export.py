@@ -277,6 +277,11 @@ def test_real_nodes_come_in_and_go_back(project, samples, capfd, name, clip, mov
     said = capfd.readouterr().out
     assert f"1 animation edited here, which the file does not hold; export it to an animation file: '{clip}'" in said
     assert f"1 armature with edited bones, which the file does not hold: '{armature.name}'" in said
+    with active(armature, mode="EDIT"):
+        for name in ("new", "Upper"):
+            armature.data.edit_bones.remove(armature.data.edit_bones[name])
+    assert export(bpy, path, collection=collection.name) == {"FINISHED"}
+    assert capfd.readouterr().out.count(f"edited bones, which the file does not hold: '{armature.name}'") == 1
 
 
 def test_poses_and_sets_to_be_upgraded(clean_blender, tmp_path, capfd):

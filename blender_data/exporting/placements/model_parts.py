@@ -75,10 +75,8 @@ def report_missing_parts(
         if key and all(count[obj] < obj.meshferry.model_parts for obj in same)
     ]
     if missing:
-        report.warning(
-            "model-parts-missing",
+        template = (
             "{} without all parts of the model here, which the file still places whole: {}. To remove a model, delete "
-            "its empty",
-            counted(len(missing), "object"),
-            listed(missing, _MOST_NAMES),
+            "its empty"
         )
+        report.warning("model-parts-missing", template, counted(len(missing), "object"), listed(missing, _MOST_NAMES))

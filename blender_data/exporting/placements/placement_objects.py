@@ -201,8 +201,11 @@ class PlacedObjects:
             obj.meshferry.node_slots = self._slots_of.get(obj, obj.meshferry.node_slots)
             if placed.key in added:
                 import_marks.mark_model(obj)
-            obj.meshferry.node_path = obj.meshferry.node_path or f"/{placed.name}"  # marks the place as known
-            import_marks.mark_place(obj)
+            rig = self.frame(obj)
+            for one in (obj,) if rig in self._index or rig.meshferry.import_id else (obj, rig):
+                one.meshferry.node_path = one.meshferry.node_path or f"/{placed.name}"  # marks the place as known
+                import_marks.mark_place(one)
+                stored.add(one)
             obj.meshferry.given_parent_key = placed.given_parent
             obj.meshferry.given_hidden = obj.hide_viewport
             if placed.properties:
@@ -275,13 +278,9 @@ class PlacedObjects:
         self.report.loss_of("edited-mesh-not-written", text, edited, "mesh", "meshes", most=_MOST_NAMES)
         applied = [obj.name for obj in self._first_of_meshes() if obj.data in self._applied]
         if applied:
-            template = "{} with an applied transform, which stays in the file instead: {}"
-            self.report.note(
-                "applied-transform-kept",
-                template,
-                counted(len(applied), "mesh", "meshes"),
-                listed(applied, _MOST_NAMES),
-            )
+            text, number = "{} with an applied transform, which stays in the file instead: {}", len(applied)
+            names = listed(applied, _MOST_NAMES)
+            self.report.note("applied-transform-kept", text, counted(number, "mesh", "meshes"), names)
         known = [obj for obj in self.own if self.key(obj) not in self._made_files]
         other = [obj.name for obj in known if obj.type == "MESH" and has_other_mesh(obj)]
         text = "{} with another mesh than in the file, which is not written: {}"

@@ -359,10 +359,6 @@ def _report_others(collection: bpy.types.Collection, scene: Scene, report: Repor
         objects = PlacedObjects(home, _placement_of(scene), Report(), part=part)
         edits = node_edits(scene, part, objects.placed, Report())
         if edits:
-            report.loss(
-                "belongs-to-other-file",
-                "Changes that belong to {} are written by Re-export of the collection '{}': {}",
-                Path(part.file).name,
-                home.name,
-                listed([edit.title for edit in edits], 5),
-            )
+            text = "Changes that belong to {} are written by Re-export of the collection '{}': {}"
+            titles = listed([edit.title for edit in edits], 5)
+            report.loss("belongs-to-other-file", text, Path(part.file).name, home.name, titles)

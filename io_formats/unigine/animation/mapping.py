@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import ExportError
-from ...core.messages import Message, Named, Report, Text, counted, listed, of_kind
+from ...core.messages import Message, Named, Report, Text, of_kind
 from ...core.scene import Clip, FloatArray, Joint, Keys, Scene, Skeleton
 from ...geometry.transforms import continuous_rotations
 from ...passes.clips import MOST_FRAMES, clip_parts, values_at
@@ -40,9 +40,7 @@ def check(document: AnimationFile) -> list[Message]:
     elif document.bones and not len(animated):
         report.warning("animates-no-bone", "it animates no bone")
     twice = [document.bones[index].name for index, times in Counter(animated.tolist()).items() if times > 1]
-    if twice:
-        number = counted(len(twice), "bone is", "bones are")
-        report.warning("bone-animated-twice", "{} animated twice: {}", number, listed(of_kind("bone", twice)))
+    report.warning_of("bone-animated-twice", "{} animated twice: {}", of_kind("bone", twice), "bone is", "bones are")
     if document.version in SKELETON_VERSIONS:
         if document.fps <= 0:
             report.error("invalid-frame-rate", "its frame rate is {}, so it never plays", document.fps)

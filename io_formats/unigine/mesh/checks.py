@@ -67,15 +67,11 @@ def check_in_context(document: MeshFile, _options: WriteOptions, path: Path | No
 
 def _check_common(document: MeshFile, report: Report) -> None:
     """Check properties of all surfaces, with one message for each kind."""
-    empty = [surface.name for surface in document.surfaces if not len(surface.c_indices)]
-    if empty:
-        number = counted(len(empty), "surface has", "surfaces have")
-        report.warning("no-triangles", "{} no triangles: {}", number, listed(of_kind("layer", empty)))
+    empty = of_kind("layer", (surface.name for surface in document.surfaces if not len(surface.c_indices)))
+    report.warning_of("no-triangles", "{} no triangles: {}", empty, "surface has", "surfaces have")
     bare = [surface.name for surface in document.surfaces if surface.uv0 is None and len(surface.c_indices)]
-    if bare:
-        number = counted(len(bare), "surface has", "surfaces have")
-        template = "{} no first UV map, which textures and normal maps need: {}"
-        report.warning("no-uv-map", template, number, listed(of_kind("layer", bare)))
+    text = "{} no first UV map, which textures and normal maps need: {}"
+    report.warning_of("no-uv-map", text, of_kind("layer", bare), "surface has", "surfaces have")
     flat = {surface.name: int(np.count_nonzero(repeats_corners(surface.c_indices))) for surface in document.surfaces}
     if any(flat.values()):
         number = counted(sum(flat.values()), "triangle has", "triangles have")

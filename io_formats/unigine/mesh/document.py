@@ -294,12 +294,8 @@ def read_weights(stream: ByteStream, vertices: int, bones: int) -> Weights | Non
     )
     if len(weights.bones) and highest_index(weights.bones) >= bones:
         wrong = int(np.flatnonzero(weights.bones.view(np.uint16) >= bones)[0])
-        raise stream.error(
-            "A vertex is weighted to bone {}, but the file has {:,} bones, counted from 0",
-            weights.bones[wrong],
-            bones,
-            offset=first,
-        )
+        template = "A vertex is weighted to bone {}, but the file has {:,} bones, counted from 0"
+        raise stream.error(template, weights.bones[wrong], bones, offset=first)
     return weights
 
 

@@ -77,10 +77,8 @@ def quantised_weights(mesh: Mesh, bone_count: int, report: Report) -> PointWeigh
     bones, weights = _strongest(bones, weights)
     lost = (weights > 0) & ((bones < 0) | (bones >= bone_count))
     if lost.any():
-        raise ExportError(
-            "{} weighted to bones that the armature does not have; remove those vertex groups",
-            counted(int(lost.any(axis=1).sum()), "vertex is", "vertices are"),
-        )
+        template = "{} weighted to bones that the armature does not have; remove those vertex groups"
+        raise ExportError(template, counted(int(lost.any(axis=1).sum()), "vertex is", "vertices are"))
     total = weights.sum(axis=1)
     off = (np.abs(total - 1) > _OFF) & (total > 0)
     count = int(np.count_nonzero(off))
@@ -151,12 +149,8 @@ def refuse_unstorable(scene: Scene, node: Node, mesh: Mesh, version: str, *, emb
         if points.size and max(-points.min(), points.max()) > _FARTHEST:
             raise ExportError("'{}' has vertices too far away to have bounds; delete them", node.name)
     if len(mesh.materials) > MOST_SURFACES:
-        raise ExportError(
-            "'{}' has {:,} material slots; UNIGINE allows {:,} surfaces. Remove slots or separate the object",
-            node.name,
-            len(mesh.materials),
-            MOST_SURFACES,
-        )
+        template = "'{}' has {:,} material slots; UNIGINE allows {:,} surfaces. Remove slots or separate the object"
+        raise ExportError(template, node.name, len(mesh.materials), MOST_SURFACES)
     for name in _names(scene, node, mesh):
         if len(name.encode("utf-8", "replace")) > _LONGEST_NAME:
             raise ExportError(

@@ -130,13 +130,8 @@ class _Blocks:
                 "The file is damaged: {} has {:,} bytes, stored in {:,}", what, size, stored, offset=start
             )
         if size < least:
-            raise stream.error(
-                "The file is damaged: {} has {:,} bytes, but the header asks for {:,} or more",
-                what,
-                size,
-                least,
-                offset=start,
-            )
+            template = "The file is damaged: {} has {:,} bytes, but the header asks for {:,} or more"
+            raise stream.error(template, what, size, least, offset=start)
         if most is not None and size > most:
             template = "The file is damaged: {} has {:,} bytes, but the surface needs {:,} at most"
             raise stream.error(template, what, size, most, offset=start)

@@ -71,11 +71,8 @@ def _common_skeleton(scene: Scene, nodes: Sequence[Node], what: str) -> int | No
         named = joined(
             (Text("'{}' on '{}'", name, scene.skeletons[number].name) for number, name in found.items()), " and "
         )
-        raise ExportError(
-            "The {} are deformed by different armatures ({}); a file holds only one. Export them separately",
-            what,
-            named,
-        )
+        template = "The {} are deformed by different armatures ({}); a file holds only one. Export them separately"
+        raise ExportError(template, what, named)
     return next(iter(found), None)
 
 

@@ -202,12 +202,11 @@ class SceneBuilder:
             for target in surface.targets
         )
         if needed > max(_MOST_SHAPE_BYTES, _MOST_SHAPE_GROWTH * stored):
-            raise FormatError(
+            template = (
                 "Its {:,} morph targets of different names would take {:,} MiB as shape keys of one "
-                "mesh; give targets of different surfaces the same names or split the file",
-                keys,
-                needed >> 20,
+                "mesh; give targets of different surfaces the same names or split the file"
             )
+            raise FormatError(template, keys, needed >> 20)
 
 
 _NOTHING = doc.Target("", np.empty((0, 3), np.float32), np.empty((0, 4), np.int16))

@@ -19,7 +19,7 @@ from ...core.format import OutputFile
 from ...core.messages import listed
 from ...disk.file_names import cautious_key, numbered
 from ...disk.rooted_files import TooManyFilesError, path_key
-from ...disk.special_files import read_bytes
+from ...disk.special_files import read_regular
 from ...projects import Projects
 from ..values import escaped
 from .guids import META, AssetMeta, parse_asset_meta
@@ -146,7 +146,7 @@ def _digests(digest: str, known: list[str]) -> list[str]:
 def _read(path: Path) -> dict[str, list[str]]:
     """Return the digests by file name, empty if there is no valid manifest."""
     try:
-        found = json.loads(read_bytes(path))["files"]
+        found = json.loads(read_regular(path))["files"]
         return {str(name): [str(digest) for digest in digests] for name, digests in found.items()}
     except (OSError, FormatError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return {}
@@ -162,7 +162,7 @@ def _names(folder: Path) -> dict[str, str]:
 
 def _is_known(path: Path, digests: set[str]) -> bool:
     try:
-        return hashlib.sha256(read_bytes(path)).hexdigest() in digests
+        return hashlib.sha256(read_regular(path)).hexdigest() in digests
     except (OSError, FormatError):
         return False
 
@@ -264,9 +264,15 @@ class TargetFolder:
         if not os.path.lexists(path):
             return None
         try:
-            return parse_asset_meta(read_bytes(path))
+            return parse_asset_meta(read_regular(path))
         except (FormatError, OSError) as problem:
             raise ExportError("{}: its GUID cannot be read: {}", path, problem) from None
+
+    def spelling(self, folder: str, name: str) -> str:
+        """Return the name of a file as a folder beside the scene has it, since some systems ignore case."""
+        if self.folder is None or os.path.lexists(self.folder / folder / name):
+            return name
+        return _names(self.folder / folder).get(cautious_key(name), name)
 
     def guid(self, name: str, salt: str) -> str:
         """Return the GUID of a file beside the scene: from its ``.meta``, or else derived from its path.

@@ -12,7 +12,7 @@ from ..animation import mapping as animation_mapping
 from ..mesh.characters import name_skeleton
 from ..mesh.document import MeshFile
 from ..project.new_assets import AssetKind, NewAsset, TargetFolder
-from ..skeleton.references import SkeletonUse
+from ..skeleton.references import EXTENSION, SkeletonUse
 
 _UPDATES = {"fps_visible_camera": "-1", "fps_visible_shadow": "30", "fps_invisible": "0"}
 """Update rates of skinned meshes, which are the same in all known files."""
@@ -57,7 +57,7 @@ class CharacterFiles:
         key = (skeleton.name, skeleton.guid, joints, document.transforms.tobytes())
         use = self._uses.get(key)
         if use is None:
-            free = free_name(skeleton.name, ".skeleton", self._taken).removesuffix(".skeleton")
+            free = free_name(skeleton.name, EXTENSION, self._taken).removesuffix(EXTENSION)
             use = self._uses[key] = name_skeleton(document, replace(skeleton, name=free), self._target, self._folder)
             self.assets += [use.asset] if use.asset is not None else []
         document.skeleton_guid, document.skeleton_path = use.guid, use.path

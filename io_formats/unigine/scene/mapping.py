@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ...core.errors import FormatError
-from ...core.messages import Kind, Message, Named, Report, Text, Unresolved, counted, distinct, listed
+from ...core.messages import Kind, Message, Named, Report, Text, Unresolved, counted, distinct
 from ...core.placement import (
     Camera,
     Content,
@@ -49,10 +49,7 @@ def check(document: SceneFile) -> list[Message]:
     repeated = [
         name for name, count in Counter(node.identifier for node in document.nodes).items() if name and count > 1
     ]
-    if repeated:
-        report.warning(
-            "repeated-node-id", "{} used by several nodes: {}", counted(len(repeated), "id"), listed(repeated)
-        )
+    report.warning_of("repeated-node-id", "{} used by several nodes: {}", repeated, "id")
     for node in document.nodes:
         has_mesh = node.geometry is not None or node.values.get("mesh_name") or node.values.get("reference")
         if node.kind in MESH_KINDS and not has_mesh:

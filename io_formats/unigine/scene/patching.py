@@ -11,7 +11,7 @@ from pathlib import Path
 from xml.parsers import expat
 
 from ...core.errors import ExportError, FormatError
-from ...core.messages import Report, Text, counted, listed
+from ...core.messages import Report, Text, listed
 from ...core.placement import Matrix, NodeEdit, Patched
 from ..values import SHORT_NUMBER, escaped, matrix_words, transform_element
 from . import codec
@@ -497,9 +497,8 @@ class _Patcher:
             own = b"".join(self.data[slice(*span)] for span in node.left_out)
             if words & {key.encode(), *re.findall(rb"guid=\"([0-9a-f]{40})\"", own)}:
                 named.append(self.edits[key].title)
-        if named:
-            template = "{} removed, though other nodes refer to them: {}"
-            report.warning("removed-node-in-use", template, counted(len(named), "node"), listed(named, _MOST_NAMES))
+        template = "{} removed, though other nodes refer to them: {}"
+        report.warning_of("removed-node-in-use", template, named, "node", most=_MOST_NAMES)
 
 
 def _indented(text: bytes, indent: bytes, level: bytes) -> bytes:

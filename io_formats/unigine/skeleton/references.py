@@ -15,7 +15,7 @@ from ...core.errors import ExportError, FormatError
 from ...core.messages import Message, Report, Text, counted, listed, of_kind
 from ...core.scene import FloatArray, Skeleton
 from ...disk.file_names import file_name
-from ...disk.special_files import read_bytes
+from ...disk.special_files import read_regular
 from ...projects import Projects
 from ..bones import Bone
 from ..project.guids import GUID_PREFIX, is_guid, plain_reference
@@ -111,7 +111,7 @@ def for_mesh(skeleton: Skeleton, bones: list[Bone], bind: FloatArray, target: Ta
     wanted = (stored.guid or plain_reference(stored.path)) if stored is not None else ""
     if stored is not None and (stored.bones is not None or not is_guid(wanted)):
         return stored
-    name = f"{folder}{file_name(skeleton.name)}{EXTENSION}"
+    name = f"{folder}{target.spelling(folder, file_name(skeleton.name) + EXTENSION)}"
     place = target.folder / name if target.folder is not None else None
     existing = None
     if place is not None and os.path.lexists(place):
@@ -181,7 +181,7 @@ def _with_guid(path: Path, found: SkeletonFile, target: TargetFolder) -> Skeleto
 def _read(path: Path) -> SkeletonFile:
     """Return the content of a skeleton file; an error of the file becomes an ExportError that names it."""
     try:
-        return codec.read(read_bytes(path))
+        return codec.read(read_regular(path))
     except FormatError as problem:
         template = "{}: the skeleton cannot be read: {}"
         raise ExportError(template, path, problem.sentence(with_file=False)) from None
@@ -217,9 +217,8 @@ def _require_joints(bones: Sequence[Bone], existing: Sequence[Bone], name: str) 
     )
     other = [joint for joint, _parent in own - known]
     if other:
-        raise ExportError(
+        template = (
             "{} exists with other joints, which its animations use; it is not replaced. Rename the armature, or remove "
-            "that file. Not in it, or below another parent: {}",
-            name,
-            listed(of_kind("bone", sorted(other))),
+            "that file. Not in it, or below another parent: {}"
         )
+        raise ExportError(template, name, listed(of_kind("bone", sorted(other))))

@@ -5,6 +5,7 @@ They prove agreement with the page, not with the engine: no real sk10 or sn10 is
 
 from __future__ import annotations
 
+import os
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -130,6 +131,9 @@ def test_a_mesh_and_its_skeleton_are_one_set(samples: Path, tmp_path: Path) -> N
     scene.skeletons[0].joints[1].name = "Кость"
     with pytest.raises(ExportError, match=r"capsule\.skeleton exists with other joints.*Кость"):
         write_mesh(scene, tmp_path / "hero.mesh_skinned")
+    other = rigged(samples)  # the name is that of the same file on systems that ignore case
+    other.skeletons[0].name = "CAPSULE"
+    assert write_mesh(other, tmp_path / "again.mesh_skinned")[0] == "capsule.skeleton"
 
 
 def test_parents_come_before_their_children(samples: Path, tmp_path: Path) -> None:
@@ -163,6 +167,16 @@ def test_errors_name_the_place_once(folder: Path, samples: Path, tmp_path: Path)
     with pytest.raises(ExportError, match=r"capsule\.skeleton: the skeleton cannot be read: The file") as caught:
         write_mesh(rigged(samples), tmp_path / "hero.mesh_skinned")
     assert str(caught.value).count("capsule.skeleton") == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no FIFOs on Windows")
+@pytest.mark.parametrize("name", ["capsule.skeleton", "capsule.skeleton.meta"])
+def test_fifos_in_place_of_files_are_refused_at_once(samples: Path, tmp_path: Path, name: str) -> None:
+    write_mesh(rigged(samples), tmp_path / "hero.mesh_skinned")
+    (tmp_path / name).unlink()
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(ExportError, match="This is a FIFO, not a regular file"):
+        write_mesh(rigged(samples), tmp_path / "hero.mesh_skinned")
 
 
 def test_names_and_versions_agree(samples: Path, tmp_path: Path) -> None:

@@ -691,6 +691,7 @@ def _many_bones(document: doc.MeshFile) -> None:
         (lambda d: setattr(d.surfaces[1], "name", "a"), "surface name is used twice"),
         (lambda d: setattr(d.surfaces[1], "name", ""), "1 surface has no name"),
         (lambda d: setattr(d.bones[1], "name", "bone 0"), "bone name is used twice"),
+        (lambda d: setattr(d.bones[1], "name", "BONE 0"), "2 bone names differ in upper and lower case only"),
         (lambda d: setattr(d, "surfaces", []), "no surfaces"),
         (lambda d: setattr(d.surfaces[0], "uv0", None), "no first UV map.*'a'"),
         (lambda d: setattr(d.surfaces[0], "bounds", d.surfaces[0].bounds * 2), "bounds disagree"),
