@@ -72,7 +72,7 @@ def modules_of(package: str) -> Callable[[str], Any]:
     return load
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FileFormat:
     """A file format: its names, how it is recognised, read and written, and what it can hold."""
 
@@ -346,7 +346,7 @@ Format: TypeAlias = FileFormat
 """A format of any document class."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Family:
     """Formats that share an importer, panels and a switch in the preferences."""
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache
-from string import Formatter
 from typing import Any, Literal, Self, TypedDict, Unpack
 
 NAMES_LISTED = 3
@@ -97,6 +96,8 @@ class Text(str):
 @lru_cache(1024)  # texts of files can be templates, too
 def _pieces(template: str) -> tuple[tuple[str, bool], ...]:
     """Return the texts of a template, and whether a value follows each of them."""
+    from string import Formatter  # slow to import
+
     return tuple((before, field is not None) for before, field, _spec, _conversion in Formatter().parse(template))
 
 
