@@ -23,7 +23,7 @@ Source: TypeAlias = "str | os.PathLike[str] | bytes | BinaryIO | Sequence[str | 
 """A path, the content of a file, an open binary file, or the paths of a set of files: levels of detail, physics."""
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Written:
     """The result of :func:`write` and :func:`convert`."""
 

@@ -21,7 +21,7 @@ ANY_NUMBER = 1_000_000
 """Limit for the number of layers or weights of a format that has no practical limit."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class Capabilities:
     """The data that a format can hold. All warnings about losses are derived from it."""
 

@@ -62,8 +62,7 @@ class Text(str):
         if isinstance(template, Text) and not values:
             values, template = template.values, template.template
         text = super().__new__(cls, template.format(*values) if values else template)
-        # messages are frozen dataclasses, so set the attributes directly
-        vars(text).update(template=template, values=values)
+        text.template, text.values = template, values
         return text
 
     def __getnewargs__(self) -> tuple[Any, ...]:
@@ -166,7 +165,7 @@ class Details(TypedDict, total=False):
     file_name: str
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class Message(Text):
     """One message; as a string it is its sentence: ``Roof: it has no UV map``."""
 

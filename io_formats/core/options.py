@@ -27,7 +27,7 @@ Rule = Callable[[Mapping[str, Any]], bool]
 """A condition on the values of a table's options, by name."""
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True, repr=False)
 class Choice:
     """An allowed value of an option that has a fixed set of values."""
 
@@ -36,7 +36,7 @@ class Choice:
     description: str
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True, repr=False)
 class Option:
     """An option: its name, default, label, description and limits."""
 
