@@ -87,6 +87,8 @@ def load(path: str | Path, *, data: bytes | None = None, inflated_limit: int | N
         return LoadedFile(path, found, found.read(data, inflated_limit=inflated_limit), data)
     except FormatError as problem:
         raise problem.in_file(str(path)) from None
+    except MemoryError:
+        raise FormatError("There is not enough memory for this file", file=str(path)) from None
 
 
 def _read_by_path(path: Path) -> Format | None:

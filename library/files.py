@@ -94,10 +94,11 @@ def write(
         The scene breaks a rule of the format or would become several files, a file cannot be written, an option is
         wrong, or, if ``strict``, data was lost.
     """
+    path = Path(path)
     target = registry.by_name(format) if format else _by_extension(path, scene.format)
     chosen = target.export_options.of(_values(target.export_options.table(), options, target.label))
     try:
-        files, messages = api.write_files(copied(scene._core), Path(path), target, chosen, strict=strict)
+        files, messages = api.write_files(copied(scene._core), path, target, chosen, strict=strict)
         return Written(files, tuple(messages))
     except MeshferryError as problem:
         raise problem.in_file(str(path)) from None
@@ -158,22 +159,23 @@ def _loaded(source: Source, name: str, options: Mapping[str, Any]) -> api.Loaded
             raise FormatError("The file object does not give bytes; open it in binary mode", file=name)
         return api.load(name, data=data)
     if not isinstance(source, Sequence) or not all(isinstance(path, str | os.PathLike) for path in source):
-        raise MeshferryError("A {} is not a path, bytes, a binary file or a list of paths", type(source).__name__)
-    sets = file_sets(map(Path, source), options)
+        template = "A value of type '{}' is not a path, bytes, a binary file or a list of paths"
+        raise MeshferryError(template, type(source).__name__)
+    sets = file_sets([Path(path) for path in source if not isinstance(path, int)], options)
     if len(sets) != 1:
         names = listed([one.path.name for one in sets])
         raise FormatError("{} files do not belong together ({}); read one after the other", len(sets), names)
     return api.load_set(sets[0])
 
 
-def _by_extension(path: str | os.PathLike[str], source: str) -> Format:
+def _by_extension(path: Path, source: str) -> Format:
     """Return the format to write for the extension of a path."""
     extension = registry.extension_of(path)
     found = registry.by_extension(extension)
     if found is None:
         known = sorted({extension for known in registry.FORMATS for extension in known.written_extensions})
         template = "write() has no format for '{}', but for {}; convert() also writes those of Blender"
-        raise MeshferryError(template, extension, ", ".join(known), file=os.fspath(path))
+        raise MeshferryError(template, extension, ", ".join(known), file=path)
     return registry.of_same_family(found, extension, source)
 
 
@@ -201,7 +203,7 @@ def values_of(options: Mapping[str, tuple[str, Option]], given: Mapping[str, Any
         if len(ends) != 1:
             from difflib import get_close_matches
 
-            near = ", ".join(get_close_matches(keyword, options, 3) or ends or sorted(options))
+            near = ", ".join(ends or get_close_matches(keyword, options, 3) or sorted(options))
             known = Text("known are {}", near) if near else Text("it has none")
             raise MeshferryError("There is no option '{}' of {}; {}", keyword, subject, known)
         name, option = options[ends[0]]

@@ -109,9 +109,11 @@ class Node:
 
     @matrix.setter
     def matrix(self, matrix: npt.ArrayLike) -> None:
-        (translation, rotation, scale), rest = decompose_matrix(given_array("matrix", matrix, np.float64, (4, 4)))
-        if rest is not None:
-            raise MeshferryError("The matrix of '{}' has shear or a zero scale, which nodes cannot have", self.name)
+        found = given_array("matrix", matrix, np.float64, (4, 4))
+        (translation, rotation, scale), rest = decompose_matrix(found)
+        if rest is not None or found[3].tolist() != [0, 0, 0, 1]:
+            template = "The matrix of '{}' has shear, perspective or a zero scale, which nodes cannot have"
+            raise MeshferryError(template, self.name)
         node = self._changed()
         node.translation, node.rotation, node.scale, node.file_matrix = translation, rotation, scale, None
 
@@ -308,7 +310,7 @@ class Scene:
         from ..io_formats.passes.clips import sample_clip
 
         own = self._core.clips[_index(self.clips, clip)]
-        return sample_clip(own, self._core, own.fps, np.array([time], np.float64))
+        return sample_clip(own, self._core, own.fps, given_array("time", [time], np.float64, (1,)))
 
     def _add_views(self) -> None:
         """Add views of new parts of the codecs' scene."""
@@ -332,7 +334,18 @@ def _index(parts: Sequence[Any], part: Any) -> int:
 
 
 def copied(scene: core.Scene) -> core.Scene:
-    """Return a copy that passes may change; arrays are shared."""
+    """Return a copy that passes may change; arrays are shared.
+
+    Raises
+    ------
+    MeshferryError
+        A mesh has weights of joints that its skeleton does not have.
+    """
+    for node in scene.nodes:
+        if node.skeleton is not None and node.mesh is not None and node.mesh.joint_indices is not None:
+            skeleton = scene.skeletons[node.skeleton]
+            if node.mesh.joint_indices.max(initial=-1) >= len(skeleton.joints):
+                raise MeshferryError("'{}' has weights of joints that '{}' does not have", node.name, skeleton.name)
     meshes = {node.mesh: replace(node.mesh) for node in scene.nodes if node.mesh is not None}
     nodes = [replace(node, mesh=node.mesh and meshes[node.mesh]) for node in scene.nodes]
     clips = [replace(clip) for clip in scene.clips]

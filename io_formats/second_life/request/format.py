@@ -1,6 +1,5 @@
 """Second Life Upload Request: names, capabilities and options."""
 
-
 from ...core.format import FileFormat, modules_of
 from ...core.options import Choice, Options, option
 from ..options import _CAPABILITIES, ModelWriteOptions

@@ -1,6 +1,5 @@
 """Second Life Shape: names, capabilities, options, and recognition by the root element or the first line."""
 
-
 from ...core.capabilities import Capabilities
 from ...core.format import FileFormat, modules_of
 from ...core.options import Options, option

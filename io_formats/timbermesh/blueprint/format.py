@@ -35,7 +35,8 @@ class ReadOptions(Options):
 
 _START = rb"(?s)(?:\xef\xbb\xbf)?+(?:\s|//[^\n]*+|/\*.*?\*/)*+\{"
 _TOKEN = (
-    rb"(?s)//[^\n]*+|/\*.*?\*/|(?P<mark>[{}\[\]])|(?P<key>\"(?:[^\"\\]|\\.)*+\"|'(?:[^'\\]|\\.)*+'|[\w$]++)(?P<colon>\s*+:)?+"
+    rb"(?s)//[^\n]*+|/\*.*?\*/|(?P<mark>[{}\[\]])"
+    rb"|(?P<key>\"(?:[^\"\\]|\\.)*+\"|'(?:[^'\\]|\\.)*+'|[\w$]++)(?P<colon>\s*+:)?+"
 )
 _MEMBER = rb"[\"']?(?:Children|BlueprintPath|Modification|[A-Za-z]\w*Spec)(?:#\w+)?[\"']?"
 

@@ -1,6 +1,5 @@
 """UNIGINE Animation: names, capabilities, versions, options, and recognition by the magic number."""
 
-
 from ...core.capabilities import Capabilities
 from ...core.format import FileFormat, modules_of
 from ...core.options import IMPORT_CHOICES, Choice, Options, option, shared

@@ -1,6 +1,5 @@
 """UNIGINE Skeleton: names, capabilities, options, and recognition by the magic number."""
 
-
 from ...core.capabilities import Capabilities
 from ...core.format import FileFormat, modules_of
 from ...core.options import IMPORT_CHOICES, Options, shared
