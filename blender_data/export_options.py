@@ -49,7 +49,6 @@ _ANALYZE = (
 )
 
 
-@dataclass(frozen=True)
 class ExportOptions(Options):
     """The options of all exports."""
 

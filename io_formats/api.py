@@ -28,7 +28,6 @@ from .core.messages import (
     with_allowed,
 )
 from .core.options import MESH_FILES, GivenOptions
-from .disk.file_names import distinct_file_names, file_name
 from .disk.special_files import read_bytes, special_kind
 from .partner_files import FileSet, file_set, levels_by_triangles
 
@@ -42,7 +41,7 @@ MOST_ERRORS = 5
 """Maximum number of broken rules that the text of an error lists."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class LoadedFile:
     """A decoded file."""
 
@@ -88,6 +87,8 @@ def load(path: str | Path, *, data: bytes | None = None, inflated_limit: int | N
         return LoadedFile(path, found, found.read(data, inflated_limit=inflated_limit), data)
     except FormatError as problem:
         raise problem.in_file(str(path)) from None
+    except MemoryError:
+        raise FormatError("There is not enough memory for this file", file=str(path)) from None
 
 
 def _read_by_path(path: Path) -> Format | None:
@@ -223,7 +224,7 @@ def writable_name(path: Path) -> str:
     return scene_name(path).encode("utf-8", "replace").decode("utf-8")
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class EncodedFile:
     """A file ready to be written."""
 
@@ -262,7 +263,7 @@ def files_of(scene: Scene, target: Format, options: GivenOptions = None) -> list
     return parts
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class SceneFiles:
     """The files that a scene becomes, and the messages about the whole scene."""
 
@@ -313,6 +314,8 @@ def _article(label: str) -> str:
 
 def file_names(scenes: Sequence[Scene]) -> list[str]:
     """Return the names of scenes as distinct file names, without extension."""
+    from .disk.file_names import distinct_file_names  # slow to import
+
     return distinct_file_names(scene.name for scene in scenes)
 
 
@@ -342,6 +345,8 @@ def encode_part(
         A rule of the target program is broken. If imported models are written unchanged (``Scene.as_imported``), this
         is a warning.
     """
+    from .disk.file_names import file_name  # slow to import
+
     with _quiet_numpy():
         findings = target.check_scene(scene)
         broken = errors_of(findings)
@@ -429,12 +434,12 @@ def write_files(
     return (*beside, Path(path)), distinct([*messages, *more])
 
 
-def require_lossless(messages: Sequence[Message], *, strict: bool = True) -> None:
+def require_lossless(messages: Sequence[Message], *, strict: bool = True, file: str | Path = "") -> None:
     """Raise an error if some messages are losses and the caller is strict."""
     lost = [message for message in messages if message.is_loss]
     if strict and lost:
         more = Text(" (and {:,} more)", len(lost) - 1) if len(lost) > 1 else ""
-        raise ExportError("Not written, since the conversion is strict: {}{}", lost[0], more)
+        raise ExportError("Refused in strict mode: {}{}", lost[0], more, file=file)
 
 
 def findings_of(

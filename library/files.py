@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 from ..io_formats import api, registry
-from ..io_formats.core.errors import FormatError, MeshferryError
+from ..io_formats.core.errors import FormatError, MeshferryError, refusal
 from ..io_formats.core.format import Format
 from ..io_formats.core.messages import Message, Text, listed
 from ..io_formats.core.options import Option, Value
 from ..io_formats.partner_files import file_sets
-from .scene import Scene
+from .scene import Scene, copied
 
 if TYPE_CHECKING:
     from ..io_formats.projects import Projects
@@ -23,7 +23,7 @@ Source: TypeAlias = "str | os.PathLike[str] | bytes | BinaryIO | Sequence[str | 
 """A path, the content of a file, an open binary file, or the paths of a set of files: levels of detail, physics."""
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Written:
     """The result of :func:`write` and :func:`convert`."""
 
@@ -65,7 +65,7 @@ def read(source: Source, *, name: str = "", strict: bool = False, **options: Any
 
         api.leave_out_textures(scene, Reach.of(loaded.path))
     scene.name = name or scene.name
-    api.require_lossless(scene.warnings, strict=strict)
+    api.require_lossless(scene.warnings, strict=strict, file=loaded.path)
     return Scene(_core=scene)
 
 
@@ -94,10 +94,11 @@ def write(
         The scene breaks a rule of the format or would become several files, a file cannot be written, an option is
         wrong, or, if ``strict``, data was lost.
     """
+    path = Path(path)
     target = registry.by_name(format) if format else _by_extension(path, scene.format)
     chosen = target.export_options.of(_values(target.export_options.table(), options, target.label))
     try:
-        files, messages = api.write_files(scene._copy(), Path(path), target, chosen, strict=strict)
+        files, messages = api.write_files(copied(scene._core), path, target, chosen, strict=strict)
         return Written(files, tuple(messages))
     except MeshferryError as problem:
         raise problem.in_file(str(path)) from None
@@ -148,32 +149,39 @@ def _loaded(source: Source, name: str, options: Mapping[str, Any]) -> api.Loaded
         return api.load_set(file_sets([Path(source)], options)[0])
     if isinstance(source, bytes | bytearray | memoryview):
         return api.load(name or "bytes", data=bytes(source))
-    if not isinstance(source, Sequence):
-        data = source.read()
+    if hasattr(source, "read"):
+        name = name or str(getattr(source, "name", "file object"))
+        try:
+            data = source.read()
+        except (OSError, ValueError) as problem:
+            raise FormatError("The file cannot be read: {}", refusal(problem), file=name) from None
         if not isinstance(data, bytes):
-            raise MeshferryError("The file object does not give bytes; open it in binary mode")
-        return api.load(name or str(getattr(source, "name", "file object")), data=data)
-    sets = file_sets([Path(os.fspath(path)) for path in source if not isinstance(path, int)], options)
+            raise FormatError("The file object does not give bytes; open it in binary mode", file=name)
+        return api.load(name, data=data)
+    if not isinstance(source, Sequence) or not all(isinstance(path, str | os.PathLike) for path in source):
+        template = "A value of type '{}' is not a path, bytes, a binary file or a list of paths"
+        raise MeshferryError(template, type(source).__name__)
+    sets = file_sets([Path(path) for path in source if not isinstance(path, int)], options)
     if len(sets) != 1:
         names = listed([one.path.name for one in sets])
         raise FormatError("{} files do not belong together ({}); read one after the other", len(sets), names)
     return api.load_set(sets[0])
 
 
-def _by_extension(path: str | os.PathLike[str], source: str) -> Format:
+def _by_extension(path: Path, source: str) -> Format:
     """Return the format to write for the extension of a path."""
     extension = registry.extension_of(path)
     found = registry.by_extension(extension)
     if found is None:
         known = sorted({extension for known in registry.FORMATS for extension in known.written_extensions})
         template = "write() has no format for '{}', but for {}; convert() also writes those of Blender"
-        raise MeshferryError(template, extension, ", ".join(known), file=os.fspath(path))
+        raise MeshferryError(template, extension, ", ".join(known), file=path)
     return registry.of_same_family(found, extension, source)
 
 
 def _values(options: Iterable[Option], given: Mapping[str, Any], subject: str = "any format") -> dict[str, Value]:
     """Return values by the names of options, given by keyword."""
-    return values_of({option.keyword: (option.name, option) for option in options}, given, subject)
+    return values_of({one.keyword: (one.name, one) for one in options} if given else {}, given, subject)
 
 
 def values_of(options: Mapping[str, tuple[str, Option]], given: Mapping[str, Any], subject: str) -> dict[str, Value]:
@@ -195,7 +203,7 @@ def values_of(options: Mapping[str, tuple[str, Option]], given: Mapping[str, Any
         if len(ends) != 1:
             from difflib import get_close_matches
 
-            near = ", ".join(get_close_matches(keyword, options, 3) or ends or sorted(options))
+            near = ", ".join(ends or get_close_matches(keyword, options, 3) or sorted(options))
             known = Text("known are {}", near) if near else Text("it has none")
             raise MeshferryError("There is no option '{}' of {}; {}", keyword, subject, known)
         name, option = options[ends[0]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, count
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -61,12 +62,10 @@ class Mesh:
     ) -> None:
         found = given_array("points", points, np.float32, (-1, 3))
         corners = given_array("triangles", triangles, np.int32, (-1, 3), below=len(found)).reshape(-1)
-        index = np.zeros(len(corners) // 3, np.int32)
-        self._core = core.Mesh(found, corners, index, [materials] if isinstance(materials, str) else [*materials])
-        self._core.name = name
-        self.material_index = index if material_index is None else np.asarray(material_index)
-        self.normals, self.weights = normals, weights  # type: ignore[assignment] # setters take what converts
-        self.uvs, self.colors = uvs, colors  # type: ignore[assignment]
+        self._core = core.Mesh(found, corners, np.zeros(len(corners) // 3, np.int32), name=name)
+        self.materials, self.normals, self.weights, self.uvs, self.colors = materials, normals, weights, uvs, colors
+        if material_index is not None:
+            self.material_index = material_index
 
     @classmethod
     def _of(cls, mesh: core.Mesh) -> Mesh:
@@ -104,18 +103,18 @@ class Mesh:
         self._core.tangent = None
 
     @property
-    def uvs(self) -> list[Floats]:
+    def uvs(self) -> tuple[Floats, ...]:
         """(m, 3, 2) float32 for each layer."""
-        return [self._corners(layer) for layer in self._core.uvs]
+        return tuple(map(self._corners, self._core.uvs))
 
     @uvs.setter
     def uvs(self, uvs: Sequence[npt.ArrayLike]) -> None:
         self._core.uvs = self._layers(self._core.uvs, "UVMap", uvs, 2)
 
     @property
-    def colors(self) -> list[npt.NDArray[Any]]:
+    def colors(self) -> tuple[npt.NDArray[Any], ...]:
         """(m, 3, 4) for each layer: uint8 encoded in sRGB, or linear float32; alpha is linear in both."""
-        return [self._corners(layer) for layer in self._core.colors]
+        return tuple(map(self._corners, self._core.colors))
 
     @colors.setter
     def colors(self, colors: Sequence[npt.ArrayLike]) -> None:
@@ -127,14 +126,14 @@ class Mesh:
         return tuple(self._core.materials)
 
     @materials.setter
-    def materials(self, materials: Sequence[str]) -> None:
-        own = self._core
+    def materials(self, materials: str | Sequence[str]) -> None:
+        own, materials = self._core, [materials] if isinstance(materials, str) else [*materials]
         index = given_array("material_index", own.material_index, np.int32, (-1,), below=max(len(materials), 1))
         changes = zip(own.surfaces, own.materials, materials, strict=False)
         # Some formats store names of surfaces, which materials of new scenes get.
         surfaces = [replace(one, name=new) if one.name == old else one for one, old, new in changes]
         own.surfaces = surfaces if len(materials) == len(own.materials) else []
-        own.materials, own.material_index = [*materials], index
+        own.materials, own.material_index = materials, index
 
     @property
     def material_index(self) -> Ints:
@@ -164,7 +163,7 @@ class Mesh:
     @property
     def shape_keys(self) -> Mapping[str, Floats]:
         """(n, 3) float32 points of each shape by its name."""
-        return {key.name: read_only(key.points) for key in self._core.shape_keys}
+        return MappingProxyType({key.name: read_only(key.points) for key in self._core.shape_keys})
 
     def to_trimesh(self) -> tuple[Any, list[Message]]:
         """Return a ``trimesh.Trimesh`` with points, triangles, normals and first UV layer or colours, and the losses.

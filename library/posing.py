@@ -8,14 +8,8 @@ import numpy.typing as npt
 from ..io_formats.core.scene import Clip, Joint, Node, Scene, Skeleton
 from ..io_formats.geometry import hierarchy
 from ..io_formats.geometry.transforms import matrix_of_transform
-from ..io_formats.passes.clips import sample_clip
 from .mesh import Mesh, Weights
 from .scene import Matrix
-
-
-def at_time(scene: Scene, clip: Clip, time: float) -> Clip:
-    """Return a clip with the single frame at a time in seconds."""
-    return sample_clip(clip, scene, clip.fps, np.array([time], np.float64))
 
 
 def world_matrices(scene: Scene, frame: Clip | None = None) -> list[Matrix]:

@@ -5,7 +5,7 @@ Right-handed, metres, Z up, triangles counter-clockwise, v of UVs up. Matrices a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -37,19 +37,19 @@ class Skeleton:
         return self._core.name
 
     @property
-    def names(self) -> list[str]:
+    def names(self) -> tuple[str, ...]:
         """Names of the joints."""
-        return [joint.name for joint in self._core.joints]
+        return tuple(joint.name for joint in self._core.joints)
 
     @property
     def parents(self) -> npt.NDArray[np.int32]:
         """(J,) index of each joint's parent, -1 for roots."""
-        return np.array([joint.parent for joint in self._core.joints], np.int32)
+        return read_only(np.array([joint.parent for joint in self._core.joints], np.int32))
 
     @property
     def rest(self) -> Matrix:
         """(J, 4, 4) world matrices of the joints at rest."""
-        return hierarchy.placed_matrices(self._core.joints)
+        return read_only(hierarchy.placed_matrices(self._core.joints))
 
 
 class Clip:
@@ -85,8 +85,7 @@ class Node:
     """An object of a scene, with a place and, unless it only groups others, a mesh."""
 
     def __init__(self, scene: Scene, node: core.Node, read: Callable[[], core.Mesh | None] | None = None) -> None:
-        self._scene, self._core = scene, node
-        self._read = read or (lambda: self._core.mesh)
+        self._scene, self._core, self._read = scene, node, read
 
     @property
     def name(self) -> str:
@@ -105,35 +104,35 @@ class Node:
     @property
     def matrix(self) -> Matrix:
         """Matrix relative to the parent. One with shear cannot be assigned."""
-        if self._core.file_matrix is not None:
-            return read_only(np.asarray(self._core.file_matrix))
-        matrix: Matrix = hierarchy.local_matrices([self._core])[0]
-        return matrix
+        stored = self._core.file_matrix
+        return read_only(hierarchy.local_matrices([self._core])[0] if stored is None else np.asarray(stored))
 
     @matrix.setter
     def matrix(self, matrix: npt.ArrayLike) -> None:
-        (translation, rotation, scale), rest = decompose_matrix(given_array("matrix", matrix, np.float64, (4, 4)))
-        if rest is not None:
-            raise MeshferryError("The matrix of '{}' has shear or a zero scale, which nodes cannot have", self.name)
+        found = given_array("matrix", matrix, np.float64, (4, 4))
+        (translation, rotation, scale), rest = decompose_matrix(found)
+        if rest is not None or found[3].tolist() != [0, 0, 0, 1]:
+            template = "The matrix of '{}' has shear, perspective or a zero scale, which nodes cannot have"
+            raise MeshferryError(template, self.name)
         node = self._changed()
         node.translation, node.rotation, node.scale, node.file_matrix = translation, rotation, scale, None
 
     @property
     def world_matrix(self) -> Matrix:
         """Matrix from the node's space, that of its mesh, to the scene's."""
-        return self.matrix if self.parent is None else self.parent.world_matrix @ self.matrix
+        return self.matrix if self.parent is None else read_only(self.parent.world_matrix @ self.matrix)
 
     @property
     def mesh(self) -> Mesh | None:
         """The mesh, which several nodes may share; each has the same object then."""
-        mesh = self._read()
-        return None if mesh is None else self._scene._meshes.setdefault(id(mesh), Mesh._of(mesh))
+        mesh = self._core.mesh if self._read is None else self._read()
+        return None if mesh is None else self._scene._meshes.setdefault(mesh, Mesh._of(mesh))
 
     @mesh.setter
     def mesh(self, mesh: Mesh | None) -> None:
         self._changed().mesh = None if mesh is None else mesh._core
         if mesh is not None:
-            self._scene._meshes[id(mesh._core)] = mesh
+            self._scene._meshes[mesh._core] = mesh
 
     @property
     def skeleton(self) -> Skeleton | None:
@@ -170,15 +169,18 @@ class Scene:
 
     def __init__(self, name: str = "scene", *, _core: core.Scene | None = None) -> None:
         self._core = core.Scene(name) if _core is None else _core
-        self._meshes: dict[int, Mesh] = {}
-        self.nodes: list[Node] = [Node(self, node) for node in self._core.nodes]
+        self._meshes: dict[core.Mesh, Mesh] = {}
+        self.nodes: tuple[Node, ...] = ()
         """All nodes, in the order of the file."""
-        self.skeletons: list[Skeleton] = [Skeleton(skeleton) for skeleton in self._core.skeletons]
+        self.skeletons: tuple[Skeleton, ...] = ()
         """All skeletons."""
+        self.clips: tuple[Clip, ...] = ()
+        """The animations."""
+        self._add_views()
         if self._core.placement is not None:
             from .placed import placed_nodes  # few formats place models
 
-            self.nodes = [Node(self, *placed) for placed in placed_nodes(self._core.placement, self._core.report)]
+            self.nodes = tuple(Node(self, *placed) for placed in placed_nodes(self._core.placement, self._core.report))
 
     @property
     def name(self) -> str:
@@ -200,19 +202,14 @@ class Scene:
         return self._core.warnings
 
     @property
-    def clips(self) -> list[Clip]:
-        """The animations."""
-        return [Clip(clip) for clip in self._core.clips]
-
-    @property
     def materials(self) -> list[core.Material]:
         """What is known of materials besides their names, which ``Mesh.materials`` has."""
         return self._core.materials
 
     @property
-    def meshes(self) -> list[Mesh]:
+    def meshes(self) -> tuple[Mesh, ...]:
         """Each mesh once, also those that several nodes share."""
-        return list(dict.fromkeys(mesh for node in self.nodes if (mesh := node.mesh) is not None))
+        return tuple(dict.fromkeys(mesh for node in self.nodes if (mesh := node.mesh) is not None))
 
     def walk(self) -> Iterator[Node]:
         """Yield all nodes, parents before their children."""
@@ -229,22 +226,22 @@ class Scene:
         skeleton: Skeleton | None = None,
     ) -> Node:
         """Add a node at a matrix relative to its parent, and return it; the skeleton is added, too."""
-        node = Node(self, core.Node(name, self.nodes.index(parent) if parent is not None else -1))
+        node = Node(self, core.Node(name, -1 if parent is None else _index(self.nodes, parent)))
         node.mesh = mesh
         if matrix is not None:
-            node.matrix = matrix  # type: ignore[assignment] # the setter takes what converts
+            node.matrix = matrix
         if skeleton is not None:
             if skeleton not in self.skeletons:
                 self._core.skeletons.append(skeleton._core)
-                self.skeletons.append(skeleton)
-            node._core.skeleton = self.skeletons.index(skeleton)
+                self.skeletons += (skeleton,)
+            node._core.skeleton = _index(self.skeletons, skeleton)
         self._core.nodes.append(node._core)
-        self.nodes.append(node)
+        self.nodes += (node,)
         return node
 
     def merge(self, other: Scene) -> None:
         """Add copies of the nodes, skeletons, clips and materials of another scene; arrays are shared."""
-        own, added = self._changed(), other._copy()
+        own, added = self._changed(), copied(other._changed())
         steps = {"parent": len(self.nodes), "lod_of": len(self.nodes), "shape_of": len(self.nodes)}
         steps |= {"target": len(self.nodes), "skeleton": len(self.skeletons)}
 
@@ -262,14 +259,15 @@ class Scene:
         own.materials += [material for material in added.materials if material.name not in known]
         own.skeletons += added.skeletons
         own.warnings += added.warnings
-        self.nodes += [Node(self, node) for node in own.nodes[len(self.nodes) :]]
-        self.skeletons += [Skeleton(skeleton) for skeleton in added.skeletons]
+        self._add_views()
 
     def add_clips(self, other: Scene) -> list[Message]:
         """Add the animations of another scene for bones of the same names; return what they lose."""
         from ..io_formats.passes.clips import adopt_clips
 
-        return adopt_clips(self._core, other._core)
+        lost = adopt_clips(self._core, other._core)
+        self._add_views()
+        return lost
 
     def scale(self, factor: float) -> None:
         """Multiply all lengths: points, places of nodes and joints, bindings, and movement."""
@@ -278,27 +276,25 @@ class Scene:
         done: dict[int, Any] = {}
         old = self._changed()  # ``done`` has results by the identity of its parts
         self._core = _scaled(old, factor, done)
-        views: list[Any] = [*self.nodes, *self.skeletons, *self._meshes.values()]
+        views: list[Any] = [*self.nodes, *self.skeletons, *self.clips, *self._meshes.values()]
         for view in views:
             view._core = done.get(id(view._core), view._core)
-        self._meshes = {id(view._core): view for view in self._meshes.values()}
+        self._meshes = {view._core: view for view in self._meshes.values()}
 
     def joint_matrices(self, skeleton: Skeleton, clip: Clip, time: float) -> Matrix:
         """Return the (J, 4, 4) world matrices of a skeleton's joints at a time of a clip in seconds."""
-        from .posing import at_time, world_matrices
+        from .posing import world_matrices
 
-        frame = at_time(self._core, clip._core, time)
-        return world_matrices(self._core, frame)[1 + self.skeletons.index(skeleton)]
+        return world_matrices(self._core, self._frame(clip, time))[1 + _index(self.skeletons, skeleton)]
 
     def posed(self, clip: Clip, time: float) -> Mapping[Node, npt.NDArray[np.float32]]:
         """Return the points (n, 3) of each node's mesh at a time of a clip in seconds, in the scene's space.
 
         Times outside of the clip give its first or last frame.
         """
-        from .posing import at_time, posed_points
+        from .posing import posed_points
 
-        scene = self._changed()
-        return dict(zip(self.nodes, posed_points(scene, at_time(scene, clip._core, time)), strict=True))
+        return dict(zip(self.nodes, posed_points(self._changed(), self._frame(clip, time)), strict=True))
 
     def to_gltf(self) -> tuple[bytes, list[Message]]:
         """Return a GLB file with meshes, skins, clips and shape keys, and messages about what it lacks.
@@ -307,22 +303,53 @@ class Scene:
         """
         from .gltf import encode_scene
 
-        self._changed()
-        return encode_scene(self._copy())
+        return encode_scene(copied(self._changed()))
 
-    def _copy(self) -> core.Scene:
-        """Return a copy that passes may change; arrays are shared."""
+    def _frame(self, clip: Clip, time: float) -> core.Clip:
+        """Return a clip with the single frame at a time in seconds."""
+        from ..io_formats.passes.clips import sample_clip
+
+        own = self._core.clips[_index(self.clips, clip)]
+        return sample_clip(own, self._core, own.fps, given_array("time", [time], np.float64, (1,)))
+
+    def _add_views(self) -> None:
+        """Add views of new parts of the codecs' scene."""
         own = self._core
-        meshes = {id(node.mesh): replace(node.mesh) for node in own.nodes if node.mesh is not None}
-        nodes = [replace(node, mesh=meshes.get(id(node.mesh))) for node in own.nodes]
-        clips = [replace(clip) for clip in own.clips]
-        return replace(own, nodes=nodes, skeletons=[*own.skeletons], clips=clips, warnings=[*own.warnings])
+        self.nodes += tuple(Node(self, node) for node in own.nodes[len(self.nodes) :])
+        self.skeletons += tuple(map(Skeleton, own.skeletons[len(self.skeletons) :]))
+        self.clips += tuple(map(Clip, own.clips[len(self.clips) :]))
 
     def _changed(self) -> core.Scene:
         """Return the codecs' scene, to change it."""
         if self._core.placement is not None:
             raise MeshferryError("'{}' places models of other files: it cannot be changed", self.name)
         return self._core
+
+
+def _index(parts: Sequence[Any], part: Any) -> int:
+    """Return the index of a node, skeleton or clip of a scene."""
+    if part not in parts:
+        raise MeshferryError("'{}' is not in this scene", part.name)
+    return parts.index(part)
+
+
+def copied(scene: core.Scene) -> core.Scene:
+    """Return a copy that passes may change; arrays are shared.
+
+    Raises
+    ------
+    MeshferryError
+        A mesh has weights of joints that its skeleton does not have.
+    """
+    for node in scene.nodes:
+        if node.skeleton is not None and node.mesh is not None and node.mesh.joint_indices is not None:
+            skeleton = scene.skeletons[node.skeleton]
+            if node.mesh.joint_indices.max(initial=-1) >= len(skeleton.joints):
+                raise MeshferryError("'{}' has weights of joints that '{}' does not have", node.name, skeleton.name)
+    meshes = {node.mesh: replace(node.mesh) for node in scene.nodes if node.mesh is not None}
+    nodes = [replace(node, mesh=node.mesh and meshes[node.mesh]) for node in scene.nodes]
+    clips = [replace(clip) for clip in scene.clips]
+    return replace(scene, nodes=nodes, skeletons=[*scene.skeletons], clips=clips, warnings=[*scene.warnings])
 
 
 _PARTS = {"nodes", "mesh", "shape_keys", "skin", "skeletons", "joints", "clips", "transforms", "vertices", "keys"}

@@ -32,7 +32,6 @@ class Document:
 
 
 # format.py
-@dataclass(frozen=True)
 class ReadOptions(Options):
     """The options for reading."""
 

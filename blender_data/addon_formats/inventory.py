@@ -1,7 +1,6 @@
 """The data of objects as a scene without geometry, to report what Blender's own exporters lose."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import bpy
 import numpy as np
@@ -43,7 +42,7 @@ def inventory(
     places = {obj: number for number, obj in enumerate(listed)}
     depsgraph = context.evaluated_depsgraph_get()
     scene.nodes = [_node(obj, places, skeletons, depsgraph) for obj in listed]
-    chosen = replace(options, clips="ACTIONS", frame_rate=0.0)
+    chosen = options.with_values(clips="ACTIONS", frame_rate=0.0)
     for source in find_clips(context.scene, dependencies(objects), chosen):
         clip = _clip(source, places, skeletons, SceneTime.of(context.scene))
         if clip.transforms or clip.vertices:

@@ -98,7 +98,8 @@ class ImportContext:
         keeps_rate:
             Keep the frame rate and range of the scene, since another rate would change the speed of earlier actions.
         """
-        options = replace(self.options, use_file_frame_rate=self.options.use_file_frame_rate and not keeps_rate)
+        sets_rate = self.options.use_file_frame_rate and not keeps_rate
+        options = self.options.with_values(use_file_frame_rate=sets_rate)
         path = file or self.request.source_path
         request = replace(self.request, scene=scene, armature=None, options=options, source_path=path)
         other = ImportContext(request)

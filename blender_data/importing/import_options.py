@@ -32,7 +32,6 @@ AUTOMATIC_NORMALS_LIMIT = 200_000
 meshes."""
 
 
-@dataclass(frozen=True)
 class ImportOptions(Options):
     """The options of all imports."""
 

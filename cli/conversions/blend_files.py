@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from ...io_formats.core.scene import Scene
 
 
-@dataclass(frozen=True)
 class BlendOptions(Options):
     """The options of .blend files."""
 

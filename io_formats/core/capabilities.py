@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from .errors import ExportError
 from .messages import Elements, Message, Named, Report, Text, counted, error, joined, listed, of_kind
@@ -21,7 +21,7 @@ ANY_NUMBER = 1_000_000
 """Limit for the number of layers or weights of a format that has no practical limit."""
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Capabilities:
     """The data that a format can hold. All warnings about losses are derived from it."""
 
@@ -96,42 +96,37 @@ def length_refusal(name: str, seconds: float, longest: float) -> ExportError:
     return ExportError.of(error("long-clip", template, name, seconds, longest, elements=elements))
 
 
-@dataclass(frozen=True)
-class _Loss:
-    """Data of one kind that the target drops from an object, an armature or an animation."""
-
-    kind: str
-    owner: str
-    count: int
-    names: tuple[str, ...] = ()
-    """Names of the dropped items; empty if naming ``owner`` is sufficient."""
+_Dropped: TypeAlias = "int | Sequence[str]"
+"""Names of dropped items, or their number if naming their owner is sufficient."""
 
 
 def losses(scene: Scene, capabilities: Capabilities) -> list[Message]:
     """Return one message for each kind of data that a target with these capabilities drops."""
-    lost: dict[str, list[_Loss]] = {}
-    for loss in _all_losses(scene, capabilities):
-        lost.setdefault(loss.kind, []).append(loss)
+    lost: dict[str, list[tuple[str, _Dropped]]] = {}
+    for kind, owner, dropped in _all_losses(scene, capabilities):
+        lost.setdefault(kind, []).append((owner, dropped))
     report = Report()
     for kind, found in lost.items():
         _report_loss(kind, found, report)
     return report.messages
 
 
-def _report_loss(kind: str, found: list[_Loss], report: Report) -> None:
+def _report_loss(kind: str, found: list[tuple[str, _Dropped]], report: Report) -> None:
     """Report a kind of loss, such as ``material 'M' of object 'Cube' not carried over``."""
-    named = [(name, loss.owner) for loss in found for name in loss.names]
+    owners = dict.fromkeys(owner for owner, _ in found)
+    counts = [dropped for _, dropped in found if isinstance(dropped, int)]
+    named = [(name, owner) for owner, dropped in found if not isinstance(dropped, int) for name in dropped]
     if kind == _MATERIAL:  # a material that several objects share is counted once
         named = list({name: (name, owner) for name, owner in reversed(named)}.values())[::-1]
     code = f"{kind.replace(' ', '-')}-not-carried-over"
-    count = len(named) or sum(loss.count for loss in found)
+    count = len(named) or sum(counts)
     if len(named) == 1:
         ((name, owner),) = named
-        more = len({loss.owner for loss in found}) - 1
+        more = len(owners) - 1
         also = Text(" and {} more", more) if more else ""
         report.loss(code, "{} '{}' of object '{}'{} not carried over", Text(kind), name, owner, also)
         return
-    names = _some_named(named) if named else listed(of_kind("object", dict.fromkeys(loss.owner for loss in found)), 5)
+    names = _some_named(named) if named else listed(of_kind("object", owners), 5)
     number = counted(count, kind, _PLURALS.get(kind, ""))
     report.loss(code, "{} not carried over: {}", number, names)
 
@@ -145,29 +140,29 @@ def _some_named(named: Sequence[tuple[str, str]], most: int = 5) -> Text:
     return Text("{} and {:,} more", some, len(named) - most) if len(named) > most else some
 
 
-def _all_losses(scene: Scene, capabilities: Capabilities) -> Iterator[_Loss]:
-    """Yield each loss of each node, mesh, skeleton and clip."""
+def _all_losses(scene: Scene, capabilities: Capabilities) -> Iterator[tuple[str, str, _Dropped]]:
+    """Yield kind, owner and items of each loss of each node, mesh, skeleton and clip."""
     from .scene import Role
 
     for node in scene.nodes:
         if node.parent >= 0 and not capabilities.node_hierarchy:
-            yield _Loss("parent relation", node.name, 1)
+            yield "parent relation", node.name, 1
         if node.lod > 0 and not capabilities.levels_of_detail:
-            yield _Loss("lower level of detail", node.name, 1)
+            yield "lower level of detail", node.name, 1
         if node.role is not Role.RENDER and not capabilities.physics:
-            yield _Loss("physics shape", node.name, 1)
+            yield "physics shape", node.name, 1
         if node.mesh is not None:
             lost_names = _lost_names(node.mesh, capabilities)
-            yield from (_Loss(kind, node.name, len(names), tuple(names)) for kind, names in lost_names if names)
-            yield from (_Loss(kind, node.name, count) for kind, count in _mesh_losses(node.mesh, capabilities) if count)
-    yield from (_Loss(kind, owner, 1) for kind, owner in _joined(scene, capabilities))
+            yield from ((kind, node.name, names) for kind, names in lost_names if names)
+            yield from ((kind, node.name, count) for kind, count in _mesh_losses(node.mesh, capabilities) if count)
+    yield from ((kind, owner, 1) for kind, owner in _joined(scene, capabilities))
     if not capabilities.skeletons:
-        yield from (_Loss("bone", each.name, len(each.joints)) for each in scene.skeletons if each.joints)
+        yield from (("bone", each.name, len(each.joints)) for each in scene.skeletons if each.joints)
     if not capabilities.sliders:
-        yield from (_Loss("body shape", each.name, 1) for each in scene.skeletons if each.slider_values is not None)
+        yield from (("body shape", each.name, 1) for each in scene.skeletons if each.slider_values is not None)
     for clip in scene.clips:
         owner = Named("animation", clip.name)
-        yield from (_Loss(kind, owner, count) for kind, count in _clip_losses(clip, capabilities) if count)
+        yield from ((kind, owner, count) for kind, count in _clip_losses(clip, capabilities) if count)
 
 
 _MATERIAL = "material"

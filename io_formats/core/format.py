@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .scene import Scene  # not at run time: it imports NumPy, which slows the start of commands
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class OutputFile:
     """One file of a set: its name, and its content or the file of which it is a copy."""
 
@@ -72,7 +72,7 @@ def modules_of(package: str) -> Callable[[str], Any]:
     return load
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class FileFormat:
     """A file format: its names, how it is recognised, read and written, and what it can hold."""
 
@@ -346,7 +346,7 @@ Format: TypeAlias = FileFormat
 """A format of any document class."""
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Family:
     """Formats that share an importer, panels and a switch in the preferences."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .errors import ExportError
@@ -31,7 +30,7 @@ def adopt_choices(options: Chosen, choices: Iterable[ImportChoice]) -> Chosen:
     table = {option.name: option for option in options.table() if option.is_remembered}
     known = (choice for choice in choices if choice.option in table)
     stored: dict[str, Any] = {choice.option: parse_value(table[choice.option], choice.value) for choice in known}
-    return replace(options, **{name: value for name, value in stored.items() if value is not None})
+    return options.with_values(**{name: value for name, value in stored.items() if value is not None})
 
 
 def differs_from_choices(scene: Scene, choices: Iterable[ImportChoice]) -> bool:
@@ -61,7 +60,7 @@ def with_import_choices(scene: Scene, options: Chosen) -> Chosen:
     choices = [choice for block in blocks for choice in block.choices]
     remembered = [one for one in options.table() if one.is_remembered and one.name not in options.given]
     stored: dict[str, Any] = {option.name: _common_value(option, choices) for option in remembered}
-    return replace(options, **{name: value for name, value in stored.items() if value is not None})
+    return options.with_values(**{name: value for name, value in stored.items() if value is not None})
 
 
 def _common_value(option: Option, choices: Iterable[ImportChoice]) -> Value | None:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache
-from string import Formatter
 from typing import Any, Literal, Self, TypedDict, Unpack
 
 NAMES_LISTED = 3
@@ -63,8 +62,7 @@ class Text(str):
         if isinstance(template, Text) and not values:
             values, template = template.values, template.template
         text = super().__new__(cls, template.format(*values) if values else template)
-        # messages are frozen dataclasses, so set the attributes directly
-        vars(text).update(template=template, values=values)
+        text.template, text.values = template, values
         return text
 
     def __getnewargs__(self) -> tuple[Any, ...]:
@@ -97,6 +95,8 @@ class Text(str):
 @lru_cache(1024)  # texts of files can be templates, too
 def _pieces(template: str) -> tuple[tuple[str, bool], ...]:
     """Return the texts of a template, and whether a value follows each of them."""
+    from string import Formatter  # slow to import
+
     return tuple((before, field is not None) for before, field, _spec, _conversion in Formatter().parse(template))
 
 
@@ -165,7 +165,7 @@ class Details(TypedDict, total=False):
     file_name: str
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class Message(Text):
     """One message; as a string it is its sentence: ``Roof: it has no UV map``."""
 

@@ -1,9 +1,9 @@
 """Options, defined once for all user interfaces.
 
-The fields of a class derived from :class:`Options` are options, and its instances hold their values: those of a format
-for reading or writing its files, and those of all imports or exports. Its table of :class:`Option` defines the options
-of the Blender operators, file handlers and collection exporters (``operators/option_properties.py``) and of the command
-line (``cli/option_arguments.py``).
+The attributes of a class derived from :class:`Options` are options, and its instances hold their values: those of a
+format for reading or writing its files, and those of all imports or exports. Its table of :class:`Option` defines the
+options of the Blender operators, file handlers and collection exporters (``operators/option_properties.py``) and of the
+command line (``cli/option_arguments.py``).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
@@ -27,7 +27,7 @@ Rule = Callable[[Mapping[str, Any]], bool]
 """A condition on the values of a table's options, by name."""
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True, repr=False)
 class Choice:
     """An allowed value of an option that has a fixed set of values."""
 
@@ -36,7 +36,7 @@ class Choice:
     description: str
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True, repr=False)
 class Option:
     """An option: its name, default, label, description and limits."""
 
@@ -117,30 +117,44 @@ _KINDS = {bool: "truth value", int: "whole number", float: "number", str: "text"
 
 
 def option(label: str, description: str, **declared: Any) -> Any:
-    """Declare a field of :class:`Options`; the arguments are those of :class:`Option` except the name."""
+    """Declare an attribute of :class:`Options`; the arguments are those of :class:`Option` except the name."""
     return shared(Option("", label=label, description=description, **declared))
 
 
 def shared(declared: Option) -> Any:
-    """Declare a field of :class:`Options` as an option that several classes have."""
-    return field(default=declared.default_for(headless=True), metadata={"option": declared})
+    """Declare an attribute of :class:`Options` as an option that several classes have."""
+    return declared
 
 
-@dataclass(frozen=True)
 class Options:
-    """Base of the classes whose fields are options, and whose instances hold a value of each.
+    """Base of the classes whose attributes are options, and whose instances hold a value of each.
 
-    The class itself is that of formats without options.
+    The class itself is that of formats without options. They are not dataclasses, which would take up to 1 ms each to
+    create.
+
+    Parameters
+    ----------
+    given:
+        Names of the options whose values were given, rather than left at their defaults.
+    values:
+        Values by name; the other options have the command line's defaults.
+
+    Raises
+    ------
+    MeshferryError
+        An option that does not exist, or a value outside its choices or limits.
     """
 
-    given: frozenset[str] = field(default=frozenset(), kw_only=True, compare=False)
-    """Names of the options whose values were given, rather than left at their defaults."""
+    def __init__(self, *, given: Iterable[str] = (), **values: Any) -> None:
+        self.given = frozenset(given)
+        vars(self).update(resolve(self.table(), values))
 
     @classmethod
     @cache
     def table(cls) -> tuple[Option, ...]:
-        """Return the options in the order of their declaration."""
-        return tuple(replace(found.metadata["option"], name=found.name) for found in fields(cls) if found.metadata)
+        """Return the options in the order of their declaration, those of base classes first."""
+        declared = {name: found for base in reversed(cls.__mro__) for name, found in vars(base).items()}
+        return tuple(replace(found, name=name) for name, found in declared.items() if isinstance(found, Option))
 
     @classmethod
     def of(cls, values: GivenOptions = None, *, given: Iterable[str] | None = None) -> Self:
@@ -162,7 +176,8 @@ class Options:
             return values
         if isinstance(values, Options):
             raise TypeError(f"{type(values)} is not {cls}")
-        return cls(**resolve(cls.table(), values), given=frozenset((values or {}) if given is None else given))
+        own = values or {}
+        return cls(given=own if given is None else given, **own)
 
     @classmethod
     def among(cls, values: Mapping[str, Any], *, given: Iterable[str] | None = None) -> Self:
@@ -173,6 +188,10 @@ class Options:
     def values(self) -> dict[str, Value]:
         """Return the values by name."""
         return {option.name: getattr(self, option.name) for option in self.table()}
+
+    def with_values(self, **values: Any) -> Self:
+        """Return a copy with other values of some options; ``given`` is the same."""
+        return type(self)(given=self.given, **{**self.values(), **values})
 
 
 GivenOptions: TypeAlias = Options | Mapping[str, Any] | None

@@ -74,7 +74,7 @@ _KINDS = (
     (b"\x1f\x8b\x08", "a gzip archive"),
 )
 """Starts of files that other programs read."""
-_TEXT = re.compile(rb"[\t\n\f\r\x20-\x7e\x80-\xff]+")
+_TEXT = rb"[\t\n\f\r\x20-\x7e\x80-\xff]+"
 _TEXT_STARTS = (
     (b"<!DOCTYPE html", "a web page; the download went wrong"),
     (b"<html", "a web page; the download went wrong"),
@@ -115,7 +115,7 @@ def likely_text(head: bytes) -> str:
     """Return a sentence about plain text or a file with another program's short signature, or an empty string."""
     text = head.removeprefix(b"\xef\xbb\xbf")
     kind = next((kind for magic, kind in _KINDS if text.lstrip().startswith(magic)), "")
-    if not kind and _TEXT.fullmatch(text):
+    if not kind and re.fullmatch(_TEXT, text):
         with contextlib.suppress(UnicodeDecodeError):
             # An incremental decoder accepts a head that ends within a multi-byte character.
             codecs.getincrementaldecoder("utf-8")().decode(text)
@@ -133,15 +133,18 @@ def _unity_class(head: bytes) -> str:
 _START = r"(?:\s|<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^>\[]*\[[^\]]*\]\s*>)*+(?:<!DOCTYPE\s+|<(?:[\w.-]+:)?)"
 """A document type is matched, too, so that the reader can state why it rejects the file. The repetition is possessive:
 otherwise the matching time would double with each processing instruction."""
-_ENCODINGS = tuple(
-    (start, name) for name in ("utf-16-le", "utf-16-be") for start in ("\ufeff".encode(name), "<".encode(name))
-)
+_ENCODINGS = ((b"\xff\xfe", "utf-16-le"), (b"<\0", "utf-16-le"), (b"\xfe\xff", "utf-16-be"), (b"\0<", "utf-16-be"))
+
+
+def is_markup(head: bytes) -> bool:
+    """Return whether the first character is ``<``, after a byte order mark and blanks."""
+    return head.lstrip(b"\xef\xbb\xbf\xff\xfe\0 \t\n\v\f\r").startswith(b"<")
 
 
 def has_root(head: bytes, *names: str) -> bool:
     """Return whether the root element or document type has one of these names, in any namespace."""
     encoding = next((name for mark, name in _ENCODINGS if head.startswith(mark)), "utf-8")
-    return bool(_pattern(names).match(head.decode(encoding, "replace").lstrip("\ufeff")))
+    return is_markup(head) and bool(_pattern(names).match(head.decode(encoding, "replace").lstrip("\ufeff")))
 
 
 @functools.cache

@@ -60,7 +60,7 @@ class Role(Enum):
     HULL = "hull"
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Layer:
     """Values on a mesh: a normal, tangent, UV, colour or custom layer.
 
@@ -109,7 +109,7 @@ class Layer:
         return self.values.take(corner if self.per_corner else point, axis=0)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ShapeKey:
     """One absolute shape of a mesh: points (P, 3) float32 in the space of the mesh. The base shape is not a key.
 
@@ -123,7 +123,7 @@ class ShapeKey:
     tangent: Layer | None = None
 
 
-@dataclass
+@dataclass(repr=False)
 class Surface:
     """Settings that a file stores for the triangles of one material slot, besides the material.
 
@@ -165,7 +165,7 @@ class Surface:
         return replace(self, position_domain=None, uv_domain=None)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Mesh:
     """Triangles over shared points.
 
@@ -243,7 +243,7 @@ class Mesh:
         )
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Skin:
     """The binding of a node's mesh to joints: v_posed = sum of w_j * pose_j * inverse_bind_j * bind_shape * v.
 
@@ -274,7 +274,7 @@ class Skin:
     be computed."""
 
 
-@dataclass
+@dataclass(repr=False)
 class Material:
     """Known properties of a material."""
 
@@ -298,7 +298,7 @@ class Material:
     """Origin of the material, and values without a counterpart in Blender, which are shown to the user."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Node:
     """An object of the scene; its transform is relative to ``parent`` (index, -1 = root)."""
 
@@ -347,7 +347,7 @@ class Node:
         return self.shape_of if self.lod_of is None else self.lod_of
 
 
-@dataclass
+@dataclass(repr=False)
 class Joint:
     """A joint of a skeleton; the bind transform is local to its parent."""
 
@@ -379,7 +379,7 @@ class Joint:
     """Whether neither the bone nor its parent was moved since the import that created them."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Skeleton:
     """Joints in the file's order, with parents given by index; children may come before their parents.
 
@@ -412,7 +412,7 @@ class Skeleton:
     """Data of the file that Blender cannot show, as text that the format understands."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class TransformTrack:
     """Sampled local transforms of one node (or of one joint of ``skeleton``), full, not relative to rest."""
 
@@ -428,7 +428,7 @@ class TransformTrack:
     """Whether the joint is scaled in a way that the track leaves out, since joints of the target are not scaled."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Keys:
     """Keys of one channel, linear between them; quaternions (w, x, y, z) are normalised."""
 
@@ -438,7 +438,7 @@ class Keys:
     """(n, 3) or (n, 4)."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class KeyTrack:
     """Keys of the local transform of one joint, at arbitrary times; channels without keys are at rest."""
 
@@ -451,7 +451,7 @@ class KeyTrack:
     """Whether translations are relative to the rest transform, in the axes of the skeleton."""
 
 
-@dataclass
+@dataclass(repr=False)
 class Playback:
     """How the target program plays a clip; times in seconds."""
 
@@ -468,7 +468,7 @@ class Playback:
     emote: str = ""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class VertexTrack:
     """Sampled points of a node's mesh: (F, K, 3) float32, absolute, in the node's space.
 
@@ -482,7 +482,7 @@ class VertexTrack:
     tangents: FloatArray | None = None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Clip:
     """A named animation; all tracks have ``frame_count`` frames at ``fps`` frames per second.
 
@@ -525,7 +525,7 @@ class Clip:
         return self.frame_count if self.times is None or not self.fps else round(self.duration * self.fps) + 1
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Scene:
     """A file's content in Blender's space, and the warnings of its reader."""
 

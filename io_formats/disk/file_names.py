@@ -24,19 +24,19 @@ _LONGEST_NAME = 200
 """Maximum length of a file name in UTF-8 bytes. Systems allow 255, of which extension, number and armature name need
 some."""
 
-_DEVICES = re.compile(r"\A(con|conin\$|conout\$|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(?=\s*(\.|$))", re.IGNORECASE)
+_DEVICES = r"(?i)\A(con|conin\$|conout\$|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(?=\s*(\.|$))"
 """Names that Windows reserves for devices, with any extension."""
 
 
 def file_name(name: str) -> str:
     """Convert a name without extension to a file name that is valid on all systems."""
     plain = re.sub(r'[<>:"/\\|?*\x00-\x1f]', "_", name).encode("utf-8", "replace")[:_LONGEST_NAME]
-    return _DEVICES.sub(r"\1_", plain.decode("utf-8", "ignore").rstrip(" .")) or "_"
+    return re.sub(_DEVICES, r"\1_", plain.decode("utf-8", "ignore").rstrip(" .")) or "_"
 
 
 def is_device(path: str | os.PathLike[str]) -> bool:
     """Return whether the system is Windows and treats a path as a device, whatever its folder and extension are."""
-    return sys.platform == "win32" and _DEVICES.match(os.path.basename(path)) is not None
+    return sys.platform == "win32" and re.match(_DEVICES, os.path.basename(path)) is not None
 
 
 def distinct_file_names(names: Iterable[str]) -> list[str]:

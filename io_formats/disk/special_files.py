@@ -5,7 +5,6 @@ Opening a FIFO blocks until another process writes to it, and a device such as `
 
 import errno
 import os
-import select
 import stat
 import sys
 import time
@@ -116,6 +115,8 @@ def read_special(path: str | os.PathLike[str]) -> bytes:
 
 def _content(handle: int, kind: str, path: Path) -> bytes:
     """Read a pipe or device to its end; raise FormatError if it gives nothing for long, or too much."""
+    import select  # rarely needed
+
     content = bytearray()
     began = time.monotonic()
     while True:

@@ -10,7 +10,7 @@ from ..core.scene import FloatArray, IntArray, Layer, Mesh
 from .normals import face_normals
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Pool:
     """The rows of an array that an index uses, in the order of the array."""
 

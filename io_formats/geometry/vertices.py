@@ -16,7 +16,7 @@ _BLOCK = 1 << 14
 """Corners compared at a time, few enough that the rows of both sides stay in the processor's cache."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Split:
     """Unique vertices: V of them over P points and C corners."""
 
@@ -26,7 +26,7 @@ class Split:
     """(V,): a corner of each vertex, which supplies its layer values."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class SplitKey:
     """Values of corners, (C, k).
 

@@ -1,7 +1,6 @@
 """MeshSerializer2: names, capabilities, options, and recognition by the exact size (formats page, section 4)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from ..core.capabilities import Capabilities
 from ..core.format import Family, FileFormat, modules_of
@@ -26,14 +25,12 @@ AXES = Option(
 )
 
 
-@dataclass(frozen=True)
 class ReadOptions(Options):
     """The options for reading meshes."""
 
     axes: str = shared(AXES)
 
 
-@dataclass(frozen=True)
 class WriteOptions(Options):
     """The options for writing meshes."""
 

@@ -57,13 +57,15 @@ def _adopt(scene: Scene, clips: Sequence[Clip], skeleton: Skeleton, number: int,
                 "repeated-animation", "there is another animation of this name", item=Named("animation", clip.name)
             )
         taken.add(clip.name)
-        tracks = [track for track in clip.transforms if track.skeleton == number]
+        tracks = [track for track in _tracks(clip) if track.skeleton == number]
         lost = [skeleton.joints[track.target].name for track in tracks if track.target not in where]
         if lost:
             bones, template = counted(len(lost), "bone"), "{} not in '{}' left out: {}"
             report.loss("unknown-bones", template, bones, owner.name, listed(lost), item=Named("animation", clip.name))
         kept = [replace(track, target=where[track.target], skeleton=best) for track in tracks if track.target in where]
-        scene.clips.append(replace(clip, transforms=kept, vertices=[]))
+        transforms = [track for track in kept if isinstance(track, TransformTrack)]
+        keys = [track for track in kept if isinstance(track, KeyTrack)]
+        scene.clips.append(replace(clip, transforms=transforms, keys=keys, vertices=[]))
 
 
 def joint_map(joints: Sequence[Joint], known: Sequence[Joint]) -> dict[int, int]:
@@ -82,7 +84,11 @@ def joint_map(joints: Sequence[Joint], known: Sequence[Joint]) -> dict[int, int]
 
 
 def _skeleton_of(clip: Clip) -> int:
-    return next((track.skeleton for track in clip.transforms if track.skeleton is not None), 0)
+    return next((track.skeleton for track in _tracks(clip) if track.skeleton is not None), 0)
+
+
+def _tracks(clip: Clip) -> list[TransformTrack | KeyTrack]:
+    return [*clip.transforms, *clip.keys]
 
 
 def _differ(skeleton: Skeleton, owner: Skeleton, where: dict[int, int]) -> bool:

@@ -23,11 +23,9 @@ FILE_SUFFIXES: Mapping[str, str] = {
 }
 """Suffixes of the names of files of one model, in lower case, and the suffix of the level or shape that they hold."""
 
-_SIMILAR = re.compile(
-    r"(?P<stem>.+?)[-_. ](?P<suffix>LOD[0-3]|HIGH|MED|MID|LOW|LOWEST|PHYS)(?P<number>\.\d{3,})?", re.IGNORECASE
-)
+_SIMILAR = r"(?i)(?P<stem>.+?)[-_. ](?P<suffix>LOD[0-3]|HIGH|MED|MID|LOW|LOWEST|PHYS)(?P<number>\.\d{3,})?"
 _LEVEL_OF_DIGIT = {"3": 0, "2": 1, "1": 2, "0": 3}
-_NAME = re.compile(r"(?P<stem>.+?)(?:_(?:LOD(?P<digit>[0-3])|(?P<physics>PHYS)))?(?P<number>\.\d{3,})?", re.IGNORECASE)
+_NAME = r"(?i)(?P<stem>.+?)(?:_(?:LOD(?P<digit>[0-3])|(?P<physics>PHYS)))?(?P<number>\.\d{3,})?"
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,7 @@ class PartName:
 
 def parse(name: str) -> PartName:
     """Split a name into its parts; case is ignored in suffixes."""
-    found = _NAME.fullmatch(name)
+    found = re.fullmatch(_NAME, name)
     if found is None:  # the pattern rejects empty names and line breaks
         return PartName(name, "", None, False)
     digit = found["digit"]
@@ -63,7 +61,7 @@ def meant_name(name: str) -> str:
 
     Return an empty text for other names, and for those of levels and shapes.
     """
-    found, own = _SIMILAR.fullmatch(name), parse(name)
+    found, own = re.fullmatch(_SIMILAR, name), parse(name)
     if found is None or own.level is not None or own.is_physics:
         return ""
     suffix = FILE_SUFFIXES["_" + found["suffix"].lower()]

@@ -4,7 +4,6 @@ Animations have separate options.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +61,6 @@ REST = Option(
 )
 
 
-@dataclass(frozen=True)
 class ModelReadOptions(Options):
     """The options for reading assets and bundles."""
 
@@ -79,7 +77,6 @@ class ModelReadOptions(Options):
     skeleton_rest: str = shared(REST)
 
 
-@dataclass(frozen=True)
 class ModelWriteOptions(Options):
     """The options for writing models, which all formats of models share."""
 

@@ -58,7 +58,7 @@ ANIMATION_RATE = Option(
 )
 
 
-_VERSION = re.compile(rb"..\d\d(?![0-9A-Za-z])", re.DOTALL)
+_VERSION = rb"(?s)..\d\d(?![0-9A-Za-z])"
 
 
 def sniff_version(head: bytes, versions: Sequence[str], kinds: Mapping[bytes, str]) -> Match | NearMiss:
@@ -74,7 +74,7 @@ def sniff_version(head: bytes, versions: Sequence[str], kinds: Mapping[bytes, st
     if head.startswith(tuple(version.encode("ascii") for version in versions)):
         return Match.SIGNATURE
     kind = kinds.get(head[:2])
-    if kind is None or not _VERSION.match(head[:5] + b" "):
+    if kind is None or not re.match(_VERSION, head[:5] + b" "):
         return Match.NONE
     version = head[:4].decode("ascii")
     text = Text("This looks like a UNIGINE {} of version {}, which is not supported", Text(kind), version)

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -263,7 +262,7 @@ def import_steps(
                 result = yield from scaled(importing, number / len(sets), (number + 1) / len(sets), name)
                 results.append(result)
                 if result.actions:  # another rate would change the speed of these
-                    general = replace(general, use_file_frame_rate=False)
+                    general = general.with_values(use_file_frame_rate=False)
                 armatures += [obj for obj in result.armatures if obj not in armatures]
                 messages.warn(name, result.warnings)
     except GeneratorExit:

@@ -333,7 +333,7 @@ class Reload:
         partners = {part: Path(path).with_name(name) for part, name in stored.items()} if stored else None
         files = file_set(path, options) if partners is None else FileSet(Path(path), partners)
         mode = general.armature if armature is not None or general.armature == "NONE" else "NEW"
-        general = replace(general, armature=mode, use_file_frame_rate=False)
+        general = general.with_values(armature=mode, use_file_frame_rate=False)
         result = yield from import_file(self.context, files, options, general, armature=armature)
         self.results.append(result)
         self.report.messages += result.warnings

@@ -258,7 +258,7 @@ def test_losses_are_told_and_strict_is_kept(make_converter, library, output):
     assert told.status is Status.DONE
     assert len(told.warnings) == len(set(told.warnings)) > 0
     strict = make_converter("data", "--strict").convert(task_of("two.timbermesh", "strict.data"))
-    assert strict.status is Status.FAILED and strict.error.startswith("Not written, since the conversion is strict: ")
+    assert strict.status is Status.FAILED and strict.error.startswith("Refused in strict mode: ")
     assert strict.outputs == []
     assert sorted(path.name for path in output.iterdir()) == sorted(told.outputs)
 

@@ -383,7 +383,7 @@ def test_a_rigged_mesh_of_the_avatar_is_not_for_uploads(meshferry, tmp_path):
 def test_strict_writes_nothing(meshferry, model, tmp_path):
     done = meshferry("convert", "--strict", "--json", model, "--to", "ply", "-o", tmp_path / "out")
     assert done.status == 1
-    assert "Not written, since the conversion is strict: " in done.entries[0]["error"]
+    assert "Refused in strict mode: " in done.entries[0]["error"]
     blend = make_blend(tmp_path / "model.blend", models.make_timbermesh())
     assert meshferry("convert", "--strict", blend, "--to", "obj", "-o", tmp_path / "out").status == 1
     assert not (tmp_path / "out").exists()

@@ -6,6 +6,7 @@ import ast
 import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 from meshferry.blender_data.export_options import ExportOptions
@@ -77,13 +78,10 @@ KINDS = {ImportOptions, ExportOptions, BlendOptions} | {
 
 @pytest.mark.parametrize("kind", sorted(KINDS, key=lambda kind: f"{kind.__module__}.{kind.__qualname__}"))
 def test_options_have_the_types_names_and_defaults_of_their_table(kind: type[Options]) -> None:
-    declared = [field for field in dataclasses.fields(kind) if field.metadata]
-    assert {field.name: field.type for field in declared} == {
-        option.name: type(option.default).__name__ for option in kind.table()
-    }
-    assert all(field.metadata["option"].name in ("", field.name) for field in declared)
-    assert kind() == kind.of() == kind.of({}) == kind.among({"use_wled": True})
-    assert kind().values() == resolve(kind.table())
+    assert get_type_hints(kind) == {option.name: type(option.default) for option in kind.table()}
+    assert all(getattr(kind, option.name).name in ("", option.name) for option in kind.table())
+    for made in (kind(), kind.of(), kind.of({}), kind.among({"use_wled": True}), kind().with_values()):
+        assert made.values() == resolve(kind.table()) and made.given == frozenset()
     with pytest.raises(MeshferryError, match="no option 'use_wled'"):
         kind.of({"use_wled": True})
 

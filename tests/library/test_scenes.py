@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import json
+import pickle
 import runpy
 import subprocess
 import sys
@@ -17,6 +19,7 @@ import pytest
 from load_package import ROOT
 from meshferry.io_formats import api
 from meshferry.io_formats.core import scene as core
+from meshferry.io_formats.core.placement import Placement, PlacementPart
 
 EXAMPLES = ROOT / "examples"
 BOX = np.array([(x, y, z) for x in (0, 1) for y in (0, 1) for z in (0, 1)], np.float32)
@@ -29,6 +32,26 @@ def example(name: str) -> meshferry.Scene:
 
 def box(**more: Any) -> meshferry.Mesh:
     return meshferry.Mesh(BOX, SIDES, **more)
+
+
+STRIP = ROOT / "tests" / "fixtures" / "second_life" / "many_materials" / "strip.dae"
+PLACED = meshferry.Scene(_core=core.Scene("yard", placement=Placement([PlacementPart("", [])])))
+
+
+def closed_file() -> Any:
+    with open(EXAMPLES / "vase.data", "rb") as stream:
+        return stream
+
+
+def pose(name: str, time: Any) -> object:
+    scene = example(name)
+    return scene.posed(scene.clips[0], time)
+
+
+def weighted(joint: int) -> meshferry.Scene:
+    scene, weights = meshferry.Scene(), (np.full((8, 1), joint), np.ones((8, 1)))
+    scene.add("a", box(weights=weights), skeleton=example("lamp.mesh").skeletons[0])
+    return scene
 
 
 def unit(points: Any) -> Any:
@@ -47,7 +70,7 @@ def test_arrays_have_the_promised_shapes_and_are_views_of_the_codecs() -> None:
     scene = example("lamp.mesh")
     (node,) = scene.walk()
     mesh = node.mesh
-    assert mesh is not None and node.mesh is mesh and scene.meshes == [mesh]
+    assert mesh is not None and node.mesh is mesh and scene.meshes == (mesh,)
     assert (mesh.points.shape, mesh.points.dtype) == ((1185, 3), np.float32)
     assert (mesh.triangles.shape, mesh.triangles.dtype) == ((2300, 3), np.int32)
     assert mesh.normals is not None and mesh.normals.shape == (2300, 3, 3)
@@ -120,7 +143,7 @@ def test_nodes_have_parents_and_matrices() -> None:
     below = [scene.add(name, shared, parent=above, matrix=np.diag((1, 1, 0.5, 1))) for name in "ab"]
     assert np.allclose(above.matrix, turned) and [node.parent for node in below] == [above] * 2
     assert np.allclose(below[0].world_matrix, turned @ np.diag((1, 1, 0.5, 1)))
-    assert below[0].mesh is below[1].mesh is shared and scene.meshes == [shared]
+    assert below[0].mesh is below[1].mesh is shared and scene.meshes == (shared,)
     scene.scale(2.0)
     assert below[0].world_matrix[:3, 3].tolist() == [2, 4, 6] and shared.points.max() == 2
     with pytest.raises(meshferry.MeshferryError, match="shear"):
@@ -134,8 +157,10 @@ def test_a_scaled_rig_moves_as_before(tmp_path: Path) -> None:
     (before,) = scene.posed(clip, 0.7).values()
     joints = scene.joint_matrices(scene.skeletons[0], clip, 0.7)
     scene.scale(2.5)
-    for found in (scene, meshferry.read(meshferry.write(scene, tmp_path / "lamp.mesh").files[0])):
-        (after,) = found.posed(scene.clips[0], 0.7).values()
+    again = meshferry.read(meshferry.write(scene, tmp_path / "lamp.mesh").files[0])
+    again.add_clips(scene)
+    for found in (scene, again):
+        (after,) = found.posed(found.clips[0], 0.7).values()
         assert np.abs(after - before * 2.5).max() < 2e-3
     moved = scene.joint_matrices(scene.skeletons[0], scene.clips[0], 0.7)
     assert np.allclose(moved[:, :3, 3], joints[:, :3, 3] * 2.5) and np.allclose(moved[:, :3, :3], joints[:, :3, :3])
@@ -144,7 +169,9 @@ def test_a_scaled_rig_moves_as_before(tmp_path: Path) -> None:
 
 def test_scaled_bindings_give_the_scaled_mesh() -> None:
     scene = example("tunic.llmesh")
-    still = meshferry.Scene(_core=core.Scene("", clips=[core.Clip("still", 30, 1)])).clips[0]
+    scene._core.clips = [core.Clip("still", 30, 1)]
+    scene._add_views()
+    (still,) = scene.clips
     before = {node.name: points for node, points in scene.posed(still, 0).items()}
     scene.scale(2.0)
     for node, points in scene.posed(still, 0).items():
@@ -184,11 +211,59 @@ def test_merged_scenes_keep_their_rigs_and_movement() -> None:
         (lambda: box(materials=["a"], material_index=np.full(8, 1)), "material_index has values that are not from 0"),
         (lambda: setattr(box(), "points", BOX[:3]), r"points has the shape \(3, 3\) .*, not \(8, 3\)"),
         (lambda: meshferry.Scene().scale(0), "cannot be scaled by 0"),
+        (lambda: meshferry.Scene().add("a", matrix=np.diag((1, 1, 1, 2))), "has shear, perspective or a zero scale"),
+        (lambda: meshferry.Scene().add("a", parent=example("lamp.mesh").nodes[0]), "'lamp' is not in this scene"),
+        (lambda: example("lamp.mesh").posed(example("windmill.timbermesh").clips[0], 0), "'Default' is not in this sc"),
+        (lambda: pose("windmill.timbermesh", "soon"), r"time has the shape \(1,\) and the type <U4, not"),
+        (lambda: example("vase.data").merge(PLACED), "'yard' places models of other files: it cannot be changed"),
+        (lambda: weighted(7).to_gltf(), "'a' has weights of joints that 'lamp' does not have"),
+        (lambda: meshferry.write(weighted(7), "a.llmesh"), "a.llmesh: 'a' has weights of joints that 'lamp' does not"),
     ],
 )
 def test_arrays_that_cannot_be_are_refused(change: Callable[[], object], text: str) -> None:
     with pytest.raises(meshferry.MeshferryError, match=text):
         change()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda scene: scene.nodes.append(scene.nodes[0]),
+        lambda scene: scene.clips.clear(),
+        lambda scene: scene.meshes.pop(),
+        lambda scene: scene.meshes[0].uvs.clear(),
+        lambda scene: scene.meshes[0].colors.__setitem__(0, 0),
+        lambda scene: scene.meshes[0].shape_keys.update(wide=0),
+        lambda scene: scene.skeletons[0].names.__setitem__(0, "a"),
+        lambda scene: scene.skeletons[0].rest.fill(0),
+        lambda scene: scene.nodes[0].matrix.fill(0),
+        lambda scene: scene.add("b", parent=scene.nodes[0]).world_matrix.fill(0),
+    ],
+)
+def test_changes_that_would_have_no_effect_fail(change: Callable[[Any], object]) -> None:
+    with pytest.raises((AttributeError, ValueError), match=r"has no attribute|read-only"):
+        change(example("lamp.mesh"))
+
+
+def test_copies_and_pickles_are_scenes_of_their_own() -> None:
+    scene = example("lamp.mesh")
+    scene.add_clips(example("lamp_nod.anim"))
+    scene.add("second", scene.meshes[0])
+    (before, _) = scene.posed(scene.clips[0], 0.7).values()
+    for other in (copy.deepcopy(scene), pickle.loads(pickle.dumps(scene))):
+        assert other.nodes[0].mesh is other.nodes[1].mesh is other.meshes[0] is not scene.meshes[0]
+        assert np.array_equal(next(iter(other.posed(other.clips[0], 0.7).values())), before)
+        other.meshes[0].points = other.meshes[0].points * 2
+        assert np.array_equal(next(iter(scene.posed(scene.clips[0], 0.7).values())), before)
+
+
+def test_keys_of_another_file_move_the_joints_of_their_names() -> None:
+    scene, dance = meshferry.read(EXAMPLES / "tunic.llmesh", skeleton_joints="used"), example("dance.anim")
+    assert [message.code for message in scene.add_clips(dance)] == ["unknown-bones"]
+    names, others = scene.skeletons[0].names, dance.skeletons[0].names
+    moved = scene.joint_matrices(scene.skeletons[0], scene.clips[0], 1.0)
+    theirs = dance.joint_matrices(dance.skeletons[0], dance.clips[0], 1.0)
+    assert np.abs(moved[names.index("mChest")] - theirs[others.index("mChest")]).max() < 1e-4
 
 
 def test_trimesh_has_the_geometry_and_losses_are_returned() -> None:
@@ -246,6 +321,11 @@ def test_sources_are_paths_bytes_files_and_sets(tmp_path: Path) -> None:
     [
         (lambda _: meshferry.read("nowhere.mesh"), "nowhere.mesh: The file cannot be read"),
         (lambda _: meshferry.read(b"text"), "bytes: not a format that Meshferry reads"),
+        (lambda _: meshferry.read(5), "A value of type 'int' is not a path, bytes, a binary file or a list of paths"),
+        (lambda _: meshferry.read(["a.mesh", None]), "A value of type 'list' is not a path"),
+        (lambda _: meshferry.read(closed_file()), "vase.data: The file cannot be read: read of closed file"),
+        (lambda _: meshferry.read(STRIP, strict=True), "strip.dae: Refused in strict mode: 1 object with more than 8"),
+        (lambda _: meshferry.convert("no.mesh", "a.mesh", version="ms12"), "known are .*mesh_version"),
         (lambda _: meshferry.read(b"", assumed_rate=3), "no option 'assumed_rate' of any format; known are assumed_fr"),
         (lambda _: meshferry.read(EXAMPLES / "lamp.mesh", axes="UNITY"), "no option 'axes' of UNIGINE Mesh; known are"),
         (
@@ -259,10 +339,7 @@ def test_sources_are_paths_bytes_files_and_sets(tmp_path: Path) -> None:
         (lambda s: meshferry.write(s, "a.glb"), "no format for '.glb', but for .3d"),
         (lambda s: meshferry.write(s, "a.x", format="obj"), "There is no format 'obj'; known are timbermesh"),
         (lambda s: meshferry.write(s, "a.mesh"), "a.mesh: 'windmill' would become 3 files.*mesh_files='joined' makes"),
-        (
-            lambda s: meshferry.write(s, "a.mesh", mesh_files="joined", strict=True),
-            "the conversion is strict: 4 parent",
-        ),
+        (lambda s: meshferry.write(s, "a.mesh", mesh_files="joined", strict=True), "strict mode: 4 parent"),
         (lambda _: meshferry.convert("no.mesh", "a.timbermesh"), "no.mesh: The file cannot be read"),
         (lambda _: meshferry.convert("no.mesh", "a.xyz"), "'.xyz'"),
         (lambda _: meshferry.convert("no.mesh", "a.mesh", compressio="fast"), "no option 'compressio' of conversions"),
@@ -275,6 +352,12 @@ def test_mistakes_are_explained_in_one_line(
     with pytest.raises(meshferry.MeshferryError, match=text) as found:
         call(example("windmill.timbermesh"))
     assert "\n" not in str(found.value) and not list(tmp_path.iterdir())
+
+
+def test_a_lack_of_memory_is_an_error_of_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api, "read_bytes", lambda _: bytearray(2**62))
+    with pytest.raises(meshferry.MeshferryError, match=r"vase\.data: There is not enough memory for this file"):
+        example("vase.data")
 
 
 def test_losses_are_returned(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -309,22 +392,30 @@ spec = importlib.util.spec_from_file_location(name, root + "/__init__.py", submo
 package = sys.modules[name] = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(package)
 before = sorted(module for module in sys.modules if module.startswith(name) or module == "numpy")
+package.read(sys.argv[1] + "/examples/vase.data")
+late = ["difflib", "importlib.metadata", "tempfile", *(f"{name}.{own}" for own in sys.argv[3:])]
+early = [module for module in late if module in sys.modules]
 scene = package.read(sys.argv[1] + "/examples/lamp.mesh")
 package.write(scene, sys.argv[2] + "/a.mesh")
 package.convert(sys.argv[2] + "/a.mesh", sys.argv[2] + "/b.data")
 names = [found for found in dir(package) if found in ("read", "Mesh")]
-print(json.dumps([before, type(scene).__module__, package.__version__, names]))
+print(json.dumps([before, early, type(scene).__module__, package.__version__, names]))
 """
 
 
 @pytest.mark.needs_workers
 def test_the_extension_has_the_library_under_its_own_name(tmp_path: Path) -> None:
     """Names are loaded on first use: importing the package loads no module of it, and not NumPy."""
-    command = [sys.executable, "-c", AS_EXTENSION, str(ROOT), str(tmp_path)]
+    late = ("cli", "io_formats.disk.file_names", "io_formats.disk.file_sets", "io_formats.projects")
+    command = [sys.executable, "-c", AS_EXTENSION, str(ROOT), str(tmp_path), *late]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    before, module, version, names = json.loads(done.stdout)
-    assert before == ["bl_ext.somewhere.meshferry"] and module == "bl_ext.somewhere.meshferry.library.scene"
+    before, early, module, version, names = json.loads(done.stdout)
+    assert (
+        before == ["bl_ext.somewhere.meshferry"]
+        and early == []
+        and module == "bl_ext.somewhere.meshferry.library.scene"
+    )
     assert version == meshferry.__version__ and names == ["Mesh", "read"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.mesh", "b.data"]
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):

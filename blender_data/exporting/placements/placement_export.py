@@ -149,7 +149,7 @@ class PlacementExport(SceneExport):
 
     def _read_clips(self, models: PlacedModels) -> Steps[None]:
         """Sample every action of the armatures, with all bones, and name the active one at the nodes that it moves."""
-        options = replace(self.options, clips="ACTIONS", animated_bones="ALL", clip_names="", frame_rate=0.0)
+        options = self.options.with_values(clips="ACTIONS", animated_bones="ALL", clip_names="", frame_rate=0.0)
         sampler = JointSampler(self.context, options, self.capabilities, self.report, self.file_clips)
         skeletons = [(read, SkeletonSpace(np.identity(4))) for read in models.skeletons.values()]
         clips = yield from sampler.clips(skeletons)

@@ -2,7 +2,6 @@
 
 import math
 import struct
-from dataclasses import dataclass
 
 from ...core.capabilities import Capabilities
 from ...core.format import FileFormat, modules_of
@@ -14,7 +13,6 @@ LONGEST = 60.0
 """Length in seconds above which the viewer refuses an animation."""
 
 
-@dataclass(frozen=True)
 class WriteOptions(Options):
     """The options for writing animations."""
 

@@ -19,12 +19,12 @@ SECOND_LIFE_MESH = FileFormat(
 
 
 PREFIX = b"<? LLSD/Binary ?>"
-_PREFIX = re.compile(re.escape(PREFIX) + rb"\s*")
+_PREFIX = re.escape(PREFIX) + rb"\s*"
 
 _ALSO = ("physics_convex", "physics_mesh", "physics_shape", "skin", "404")
 
 
-_VIEWER_CACHE = re.compile(rb"\x01\0\0\0.{8}\{\0\0\0.k\0\0\0", re.DOTALL)
+_VIEWER_CACHE = rb"(?s)\x01\0\0\0.{8}\{\0\0\0.k\0\0\0"
 """Start of a mesh in a viewer's cache: version, header size and flags (12 bytes), then the LLSD map of an asset."""
 
 
@@ -38,7 +38,7 @@ def sniff(head: bytes, size: int) -> Match | NearMiss:
     # An LLSD map starts with its first key.
     if head.startswith(PREFIX) or (head[:3] == b"{\0\0" and head[5:8] == b"k\0\0"):
         return NearMiss("This is a Second Life file, but not a mesh", has_signature=True)
-    if _VIEWER_CACHE.match(head):
+    if re.match(_VIEWER_CACHE, head):
         text = "This is a mesh in the cache of a Second Life viewer, where parts of it may be missing"
         return NearMiss(text, has_signature=True)
     return Match.NONE
@@ -46,7 +46,7 @@ def sniff(head: bytes, size: int) -> Match | NearMiss:
 
 def prefix_size(data: bytes) -> int:
     """Return the size of the old text in front of the LLSD data, including the white space after it, or 0."""
-    found = _PREFIX.match(data)
+    found = re.match(_PREFIX, data)
     return found.end() if found else 0
 
 

@@ -20,7 +20,7 @@ SECOND_LIFE_BVH = FileFormat(
 ROOTS = ("mPelvis", "hip", "avatar_mPelvis")
 """Names of the avatar's pelvis, one of which the viewer's uploader requires for the root."""
 ADVICE = "import it with File > Import > Motion Capture (.bvh)"
-_ROOT = re.compile(rb"^[ \t]*ROOT[ \t]+([^\r\n]*)", re.MULTILINE)
+_ROOT = rb"(?m)^[ \t]*ROOT[ \t]+([^\r\n]*)"
 
 
 def sniff(head: bytes, size: int) -> Match | NearMiss:
@@ -39,5 +39,5 @@ def sniff(head: bytes, size: int) -> Match | NearMiss:
 
 def _root(head: bytes) -> str:
     """Return the name of the root; empty if there is none, which the reader reports."""
-    found = _ROOT.search(head)
+    found = re.search(_ROOT, head)
     return found[1].decode("utf-8", "replace").strip() if found else ""

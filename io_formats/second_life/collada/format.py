@@ -1,6 +1,6 @@
 """Collada: names, capabilities, options, and recognition by the root element."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ...core.capabilities import ANY_NUMBER
 from ...core.format import FileFormat, modules_of
@@ -10,7 +10,6 @@ from ...passes.lod_names import FILE_SUFFIXES
 from ..options import _CAPABILITIES, JOINTS, REST
 
 
-@dataclass(frozen=True)
 class ReadOptions(Options):
     """The options for reading Collada files."""
 

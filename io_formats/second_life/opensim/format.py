@@ -3,7 +3,6 @@
 import re
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 
 from ...core.capabilities import Capabilities
@@ -14,7 +13,6 @@ from ...core.recognition import Match, NearMiss
 _option = partial(option, section="Regions")
 
 
-@dataclass(frozen=True)
 class ReadOptions(Options):
     """The options for reading archives."""
 
@@ -45,18 +43,17 @@ _INFLATED = 2**16
 _NAME, _SIZE, _CHECKSUM, _KIND = slice(0, 100), slice(124, 136), slice(148, 156), slice(156, 157)
 _MAGIC, _PREFIX = slice(257, 263), slice(345, 500)
 _LONG_NAME, _EXTENDED, _COMMON, _FOLDER = b"L", b"x", b"g", b"5"
-_PATH = re.compile(rb"(?:^|\n)[0-9]+ path=([^\n]*)\n")
+_PATH = rb"(?:^|\n)[0-9]+ path=([^\n]*)\n"
 _ID = rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
-_MEMBER = re.compile(
-    rb"(?:\./)?(?:"
+_MEMBER = (
+    rb"(?s)(?:\./)?(?:"
     rb"(?:regions/\d+_\d+_[^/]*/)?(?:objects/.*\.xml|settings/[^/]*\.xml|terrains/[^/]*\.r32|landdata/%b\.xml)"
-    rb"|assets/%b_[a-z]+\.\w+|inventory/.*__%b(?:\.xml|/.*\.xml))" % (_ID, _ID, _ID),
-    re.DOTALL,
+    rb"|assets/%b_[a-z]+\.\w+|inventory/.*__%b(?:\.xml|/.*\.xml))" % (_ID, _ID, _ID)
 )
 """OpenSim writes ``archive.xml`` first; archives that were repacked may begin with any file."""
-_FOLDER_MEMBER = re.compile(rb"(?:\./)?(?:assets|objects|inventory|regions|settings|landdata|terrains)/")
-_CONTROL = re.compile(rb"(?:\./)?archive\.xml")
-_CONTROL_CONTENT = re.compile(rb"<archive\b[^>]*\bmajor_version")
+_FOLDER_MEMBER = rb"(?:\./)?(?:assets|objects|inventory|regions|settings|landdata|terrains)/"
+_CONTROL = rb"(?:\./)?archive\.xml"
+_CONTROL_CONTENT = rb"<archive\b[^>]*\bmajor_version"
 
 
 _OTHER = NearMiss(
@@ -73,11 +70,11 @@ def sniff(head: bytes, size: int) -> Match | NearMiss:
         except zlib.error:
             return Match.NONE
     for name, content in _files(head):
-        if _CONTROL.fullmatch(name):
-            return Match.SIGNATURE if _CONTROL_CONTENT.search(content) else _OTHER
-        if _MEMBER.fullmatch(name):
+        if re.fullmatch(_CONTROL, name):
+            return Match.SIGNATURE if re.search(_CONTROL_CONTENT, content) else _OTHER
+        if re.fullmatch(_MEMBER, name):
             return Match.SIGNATURE
-        return _OTHER if _FOLDER_MEMBER.match(name) else Match.NONE
+        return _OTHER if re.match(_FOLDER_MEMBER, name) else Match.NONE
     return Match.NONE
 
 
@@ -91,7 +88,7 @@ def _files(data: bytes) -> Iterator[tuple[bytes, bytes]]:
         if kind == _LONG_NAME:
             long_name = content.rstrip(b"\0")
         elif kind == _EXTENDED:
-            path = _PATH.search(content)
+            path = re.search(_PATH, content)
             long_name = path[1] if path else b""
         elif kind != _COMMON:
             folder = header[_PREFIX].rstrip(b"\0") if header[_MAGIC] == b"ustar\0" else b""

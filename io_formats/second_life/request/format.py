@@ -1,13 +1,10 @@
 """Second Life Upload Request: names, capabilities and options."""
 
-from dataclasses import dataclass
-
 from ...core.format import FileFormat, modules_of
 from ...core.options import Choice, Options, option
 from ..options import _CAPABILITIES, ModelWriteOptions
 
 
-@dataclass(frozen=True)
 class _ServerOptions(Options):
     """The options that dialogs show before those of all models."""
 
@@ -28,7 +25,6 @@ class _ServerOptions(Options):
     )
 
 
-@dataclass(frozen=True)
 class WriteOptions(ModelWriteOptions, _ServerOptions):
     """The options for writing upload requests."""
 

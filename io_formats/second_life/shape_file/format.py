@@ -1,7 +1,5 @@
 """Second Life Shape: names, capabilities, options, and recognition by the root element or the first line."""
 
-from dataclasses import dataclass
-
 from ...core.capabilities import Capabilities
 from ...core.format import FileFormat, modules_of
 from ...core.options import Options, option
@@ -9,7 +7,6 @@ from ...core.recognition import Match, NearMiss, has_root
 from ..options import _knows_joint
 
 
-@dataclass(frozen=True)
 class WriteOptions(Options):
     """The options for writing shapes."""
 

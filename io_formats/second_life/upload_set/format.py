@@ -1,13 +1,12 @@
 """Second Life Upload Set: names, capabilities and options."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ...core.format import FileFormat, modules_of
 from ...core.options import option
 from ..options import _CAPABILITIES, ModelWriteOptions
 
 
-@dataclass(frozen=True)
 class WriteOptions(ModelWriteOptions):
     """The options for writing upload sets."""
 

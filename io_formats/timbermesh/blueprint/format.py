@@ -2,7 +2,6 @@
 
 import os
 import re
-from dataclasses import dataclass
 
 from ...core.capabilities import Capabilities
 from ...core.errors import MeshferryError
@@ -19,7 +18,6 @@ def _require_folder(path: str) -> None:
         raise MeshferryError("{}: The folder of the mod does not exist", path)
 
 
-@dataclass(frozen=True)
 class ReadOptions(Options):
     """The options for reading blueprints."""
 
@@ -35,26 +33,26 @@ class ReadOptions(Options):
     game: str = shared(GAME)
 
 
-_START = re.compile(rb"(?:\xef\xbb\xbf)?+(?:\s|//[^\n]*+|/\*.*?\*/)*+\{", re.DOTALL)
-_TOKEN = re.compile(
-    rb"//[^\n]*+|/\*.*?\*/|(?P<mark>[{}\[\]])|(?P<key>\"(?:[^\"\\]|\\.)*+\"|'(?:[^'\\]|\\.)*+'|[\w$]++)(?P<colon>\s*+:)?+",
-    re.DOTALL,
+_START = rb"(?s)(?:\xef\xbb\xbf)?+(?:\s|//[^\n]*+|/\*.*?\*/)*+\{"
+_TOKEN = (
+    rb"(?s)//[^\n]*+|/\*.*?\*/|(?P<mark>[{}\[\]])"
+    rb"|(?P<key>\"(?:[^\"\\]|\\.)*+\"|'(?:[^'\\]|\\.)*+'|[\w$]++)(?P<colon>\s*+:)?+"
 )
-_MEMBER = re.compile(rb"[\"']?(?:Children|BlueprintPath|Modification|[A-Za-z]\w*Spec)(?:#\w+)?[\"']?", re.ASCII)
+_MEMBER = rb"[\"']?(?:Children|BlueprintPath|Modification|[A-Za-z]\w*Spec)(?:#\w+)?[\"']?"
 
 
 def sniff(head: bytes, size: int) -> Match | NearMiss:
     """Return whether the outermost object has members of a blueprint; other JSON objects are near misses."""
-    start = _START.match(head)
+    start = re.match(_START, head)
     if start is None:
         return Match.NONE
     depth = 1
     has_members = False
-    for token in _TOKEN.finditer(head, start.end()):
+    for token in re.finditer(_TOKEN, head[start.end() :]):
         if token["mark"]:
             depth += 1 if token["mark"] in b"{[" else -1
         elif depth == 1 and token["colon"]:
-            if _MEMBER.fullmatch(token["key"]):
+            if re.fullmatch(_MEMBER, token["key"]):
                 return Match.SIGNATURE
             has_members = True
         if depth == 0:

@@ -1,6 +1,5 @@
 """The options of a new building."""
 
-from dataclasses import dataclass
 from functools import partial
 
 from ...core.options import Choice, Options, option, shared
@@ -21,7 +20,6 @@ _FACTIONS = (
 )
 
 
-@dataclass(frozen=True)
 class BuildingOptions(Options):
     """The values that the artist gives for a new building; the scene decides everything else."""
 

@@ -20,7 +20,7 @@ GZIP_MAGIC = b"\x1f\x8b"
 FIRST_TAGS = b"\x08\x12\x1a"
 """First byte of a bare message: field 1 (version), 2 (name) or 3 (nodes)."""
 
-_PREFAB_BYTES = re.compile(rb"^[ \t-]*_bytes:[ \t]*(?:!!binary[ \t]*)?['\"]?([0-9a-fA-F]*)", re.MULTILINE)
+_PREFAB_BYTES = rb"(?m)^[ \t-]*_bytes:[ \t]*(?:!!binary[ \t]*)?['\"]?([0-9a-fA-F]*)"
 
 _SMALL = 1 << 20
 _MEDIUM = 8 << 20
@@ -34,7 +34,7 @@ Large models consist mostly of floating-point numbers: level 1 gives 1 % more by
 """
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Unpacked:
     """The message inside a file, and warnings about its container."""
 
@@ -108,7 +108,7 @@ def _unpack_zlib(data: bytes, limit: int) -> Unpacked:
 
 
 def _unpack_prefab(data: bytes, limit: int) -> Unpacked:
-    found = _PREFAB_BYTES.search(data)
+    found = re.search(_PREFAB_BYTES, data)
     if found is None or not found[1]:
         raise FormatError("A Unity text asset without a line '_bytes: …'; it does not contain a Timbermesh model")
     digits = found[1]

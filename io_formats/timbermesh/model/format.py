@@ -1,7 +1,6 @@
 """Timbermesh: names, capabilities, options, and recognition by the content."""
 
 import zlib
-from dataclasses import dataclass
 
 from ...core.capabilities import Capabilities
 from ...core.format import FileFormat, modules_of
@@ -28,7 +27,6 @@ GAME = Option(
 )
 
 
-@dataclass(frozen=True)
 class WriteOptions(Options):
     """The options for writing models."""
 

@@ -1,7 +1,5 @@
 """UNIGINE Animation: names, capabilities, versions, options, and recognition by the magic number."""
 
-from dataclasses import dataclass
-
 from ...core.capabilities import Capabilities
 from ...core.format import FileFormat, modules_of
 from ...core.options import IMPORT_CHOICES, Choice, Options, option, shared
@@ -9,7 +7,6 @@ from ...core.recognition import Match, NearMiss
 from ..options import ANIMATION_RATE, TURN, sniff_version
 
 
-@dataclass(frozen=True)
 class ReadOptions(Options):
     """The options for reading animations."""
 
@@ -17,7 +14,6 @@ class ReadOptions(Options):
     assumed_frame_rate: float = shared(ANIMATION_RATE)
 
 
-@dataclass(frozen=True)
 class WriteOptions(Options):
     """The options for writing animations."""
 

@@ -1,7 +1,6 @@
 """UNIGINE Mesh: names, capabilities, versions, options, and recognition by the magic number."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from ...core.capabilities import Capabilities
@@ -31,7 +30,6 @@ def _has_no_place_for_animation(values: Mapping[str, Any]) -> bool:
     return embeds_animation(values) and values.get("mesh_version") not in {"MS10", "MS11", "MS12"}
 
 
-@dataclass(frozen=True)
 class ReadOptions(Options):
     """The options for reading meshes."""
 
@@ -55,7 +53,6 @@ class ReadOptions(Options):
     project: str = shared(PROJECT_FOLDER)
 
 
-@dataclass(frozen=True)
 class WriteOptions(Options):
     """The options for writing meshes."""
 

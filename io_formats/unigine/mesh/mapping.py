@@ -117,7 +117,7 @@ def from_scene_at(scene: Scene, options: WriteOptions, path: Path | None, projec
     """
     is_skinned_name = path is not None and path.suffix.lower() == SKINNED_EXTENSION
     if is_skinned_name and "mesh_version" not in options.given and options.mesh_version != "SK10":
-        options = replace(options, mesh_version="SK10")
+        options = options.with_values(mesh_version="SK10")
         report_unproven(scene.report)
     if path is not None and is_skinned_name != (options.mesh_version == "SK10"):
         template = "{}: files of sk10 have the extension {}, all others .mesh"

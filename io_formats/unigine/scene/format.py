@@ -1,16 +1,15 @@
 """UNIGINE Scene: names, capabilities, options, and recognition by the root element (docs/formats/unigine_scenes.md)."""
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ...core.format import FileFormat, modules_of
 from ...core.options import Choice, Options, option, shared
-from ...core.recognition import Match
+from ...core.recognition import Match, is_markup
 from ..mesh import format as mesh_format
 from ..options import PROJECT_FOLDER, PROJECT_MATERIALS
 
 
-@dataclass(frozen=True)
 class ReadOptions(Options):
     """The options for reading scenes."""
 
@@ -41,7 +40,6 @@ class ReadOptions(Options):
     project: str = shared(PROJECT_FOLDER)
 
 
-@dataclass(frozen=True)
 class WriteOptions(Options):
     """The options for writing scenes."""
 
@@ -96,11 +94,10 @@ UNIGINE_SCENE = FileFormat(
 )
 
 
-_ROOT = re.compile(
-    rb"(?:\xef\xbb\xbf)?\s*+(?:<\?xml[^>]*\?>)?+(?:\s|<!--.*?-->)*+"
+_ROOT = (
+    rb"(?s)(?:\xef\xbb\xbf)?\s*+(?:<\?xml[^>]*\?>)?+(?:\s|<!--.*?-->)*+"
     rb"(?:<(?:nodes|world)\s+(?:[a-z_]+=\"[^\"]*\"\s+)*version=\"[\d.]+\"|<node\s[^>]*?type=\"[A-Z]\w+\""
-    rb"|<!DOCTYPE\s+(?:nodes|node|world)\b)",
-    re.DOTALL,
+    rb"|<!DOCTYPE\s+(?:nodes|node|world)\b)"
 )
 """Matches the start of the root element. The quantifiers are possessive, since with others a file of blanks would take
 quadratic time."""
@@ -108,4 +105,4 @@ quadratic time."""
 
 def sniff(head: bytes, size: int) -> Match:
     """Return whether the root element belongs to a node or world file, and has a version or a node type."""
-    return Match.SIGNATURE if _ROOT.match(head) else Match.NONE
+    return Match.SIGNATURE if is_markup(head) and re.match(_ROOT, head) else Match.NONE

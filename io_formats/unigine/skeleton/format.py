@@ -1,7 +1,5 @@
 """UNIGINE Skeleton: names, capabilities, options, and recognition by the magic number."""
 
-from dataclasses import dataclass
-
 from ...core.capabilities import Capabilities
 from ...core.format import FileFormat, modules_of
 from ...core.options import IMPORT_CHOICES, Options, shared
@@ -9,14 +7,12 @@ from ...core.recognition import Match, NearMiss
 from ..options import TURN, sniff_version
 
 
-@dataclass(frozen=True)
 class ReadOptions(Options):
     """The options for reading skeletons."""
 
     use_turn: bool = shared(TURN)
 
 
-@dataclass(frozen=True)
 class WriteOptions(Options):
     """The options for writing skeletons."""
 

@@ -119,9 +119,8 @@ def make_level(context: bpy.types.Context, finest: Any, level: int) -> Any:
     from ....blender_data.exporting import exporter
     from ....io_formats.second_life.models.models import models_of
 
-    options = replace(
-        to_export_options(last_upload_values(context)), missing_levels="MAKE", use_as_imported=False, use_hidden=True
-    )
+    chosen = to_export_options(last_upload_values(context))
+    options = chosen.with_values(missing_levels="MAKE", use_as_imported=False, use_hidden=True)
     source = object_selection.Source("OBJECTS", objects=(finest,))
     can = replace(SECOND_LIFE_UPLOAD.capabilities, bakes_materials=False)
     request = export_options.ExportRequest(context, source, options, finest.name, can)
