@@ -249,7 +249,10 @@ def test_each_mesh_of_the_file_has_its_pictures(panel: Panel, file_format: Any) 
     data.transform(__import__("mathutils").Matrix.Scale(0.5, 4))
     for name, shown in (("Small", data), ("Zenith", panel.object.data)):
         bpy.context.scene.collection.objects.link(bpy.data.objects.new(name, shown))
+    bpy.context.view_layer.objects.active = bpy.data.objects["Small"]  # the first of an upload set
+    bpy.data.objects["Small"].select_set(True)
     scene = exported(file_format)
+    scene.materials.sort(key=lambda material: material.name)
     assert [material.name for material in scene.materials] == ["Paint", "Paint_Small"]
     if file_format is SECOND_LIFE_UPLOAD:
         pictures = [glb_oracle.read_png(material.texture.data) for material in scene.materials]
@@ -450,3 +453,24 @@ def test_muted_links_of_shaders_stay_muted(panel: Panel) -> None:
     panel.show(panel.node("MixShader", 0.5, panel.shader.outputs[0], panel.node("BsdfDiffuse", (0.0, 1.0, 0.0, 1.0))))
     panel.shader.outputs[0].links[0].is_muted = True
     assert baked(panel, Map.COLOR)[0][0, 0] == pytest.approx((0.0, 0.5, 0.0), abs=1e-5)
+
+
+@pytest.mark.parametrize(("kind", "name"), [("OBJECT", "tone"), ("OBJECT", "shade"), ("GEOMETRY", "tint")])
+def test_attribute_nodes_have_their_values(panel: Panel, kind: str, name: str) -> None:
+    """Custom properties of the object and its data, and attributes of the mesh."""
+    panel.object["tone"], panel.object.data["shade"] = 0.375, 0.375
+    panel.object["material"], panel.object["group"] = panel.material, {"a": 1.0}
+    panel.object.data.attributes.new("tint", "FLOAT", "FACE").data[0].value = 0.375
+    node = panel.tree.nodes.new("ShaderNodeAttribute")
+    node.attribute_type, node.attribute_name = kind, name
+    panel.set(Roughness=panel.node("Math", node.outputs["Fac"], 2.0, operation="MULTIPLY"))
+    assert shading().roughness.value == pytest.approx(0.75, abs=1e-6)
+
+
+def test_sets_without_pbr_materials_get_diffuse_pictures_alone(panel: Panel) -> None:
+    x, y = position(panel)
+    panel.set(Roughness=x, Normal=bump(panel, y))
+    for color, said in (((0.5, 0.25, 0.0, 1.0), []), (x, ["Baked 1 material: 1 picture"])):
+        panel.set(Base_Color=color)
+        scene = scene_of(SECOND_LIFE_UPLOAD, use_baked_materials=True, bake_size=SIZE, use_pbr_materials=False)
+        assert [str(text) for text in scene.warnings if text.code == "materials-baked"] == said

@@ -86,7 +86,7 @@ class Bake:
         obj, scene = self._new(bpy.data.objects.new(_NAME, mesh)), self._new(bpy.data.scenes.new(_NAME))
         if seen is not None:
             obj.matrix_world, obj.color, obj.pass_index = seen.matrix_world, seen.color, seen.pass_index
-            for name, value in seen.items():  # for Attribute nodes
+            for name, value in (*seen.data.items(), *seen.items()):  # for Attribute nodes
                 if isinstance(value, int | float) or hasattr(value, "typecode"):
                     obj[name] = value
         scene.render.engine = "CYCLES"

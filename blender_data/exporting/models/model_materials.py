@@ -64,7 +64,8 @@ class ModelMaterials:
             model.mesh = model.finest.mesh or model.mesh
 
     def _tasks(self, models: Sequence[ModelNodes], meshes: Sequence[Mesh]) -> Iterator[BakeTask]:
-        finest = {id(model.mesh): model for model in (*models, *reversed(models))}.values()  # the first of each mesh
+        ordered = sorted(models, key=lambda model: model.obj.name)  # not the active object first
+        finest = {id(model.mesh): model for model in (*ordered, *reversed(ordered))}.values()  # the first of each mesh
         for name, material in self._found(meshes).items():
             shown = [model for model in finest if name in model.mesh.materials]
             yield BakeTask(name, material, [self._surface(name, material, model) for model in shown])

@@ -12,11 +12,11 @@ import bpy
 
 from ....io_formats.core.messages import Report, Text
 from ....io_formats.core.scene import Material
-from ....io_formats.core.shading import Channel, Factor, ImageMap, NormalMap, Opacity, Shading, Tint
+from ....io_formats.core.shading import Channel, Factor, NormalMap, Opacity, Shading, Tint
 from ... import compat
 from .image_maps import ImageMaps, ImageReader, SurfaceLayers
 from .material_reading import occlusion_inputs
-from .shader_nodes import LeftOut, Socket, output_of, source
+from .shader_nodes import LeftOut, Socket, output_of, source, sources
 from .socket_values import Product, SocketValues
 
 _COMBINATIONS = {"COMBINE_COLOR", "COMBRGB", "COMBXYZ"}
@@ -94,19 +94,8 @@ class NormalReader:
             return None
         if (red.channel, green.channel) != (Channel.RED, Channel.GREEN):
             return None
-        image = _image_before(source(found.input(0)))
+        image = next((one for one in sources(found.input(0)) if one.node.type == "TEX_IMAGE"), None)
         return _Color(image, green.is_inverted, blue.image is not None) if image is not None else None
-
-
-def _image_before(found: Socket) -> Socket | None:
-    """Return the image from which a node separates a channel, or None."""
-    for _step in range(10):
-        if found.is_value:
-            return None
-        if found.node.type == "TEX_IMAGE":
-            return found
-        found = next((source(found.input(n)) for n, entry in enumerate(found.node.inputs) if entry.is_linked), found)
-    return None
 
 
 def _constants(found: Socket) -> tuple[tuple[float, ...], ...] | None:
@@ -407,16 +396,12 @@ class _MaterialReader:
             factor = self.values.factor(Socket(socket))
             if factor.image is not None:
                 return factor
-        for node in tree.nodes:
-            if node.type == "SEPARATE_COLOR" and not any(output.is_linked for output in node.outputs):
-                image = self._unused_image(node)
-                if image is not None:
-                    return Factor(1.0, image, Channel.RED)
+        separated = [node for node in tree.nodes if node.type == "SEPARATE_COLOR"]
+        unused = [node for node in separated if not any(output.is_linked for output in node.outputs)]
+        for found in (source(Socket(node.inputs[0])) for node in unused):
+            if not found.is_value and found.node.type == "TEX_IMAGE" and (image := self.values.maps.of(found)):
+                return Factor(1.0, image, Channel.RED)
         return None
-
-    def _unused_image(self, node: Any) -> ImageMap | None:
-        found = source(Socket(node.inputs[0]))
-        return self.values.maps.of(found) if not found.is_value and found.node.type == "TEX_IMAGE" else None
 
 
 def _is_transparent(found: Socket) -> bool:
