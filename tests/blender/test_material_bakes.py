@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from meshferry.blender_data.exporting.baking import cycles_bakes  # noqa: E402
 from meshferry.blender_data.exporting.baking.surface_shaders import Map  # noqa: E402
 from meshferry.blender_data.exporting.models import material_bakes  # noqa: E402
+from meshferry.io_formats.core.glb_materials import TextureUse  # noqa: E402
 from meshferry.io_formats.encodings import image_files  # noqa: E402
 from meshferry.io_formats.second_life.upload_set.format import SECOND_LIFE_UPLOAD  # noqa: E402
 from meshferry.io_formats.unigine.scene.format import UNIGINE_SCENE  # noqa: E402
@@ -80,7 +81,7 @@ def bump(panel: Panel, angle: Any) -> Any:
 def baked(panel: Panel, kind: Map, size: tuple[int, int] = (SIZE, SIZE)) -> Any:
     """Return the linear values of a map, and which pixels are covered."""
     bake = cycles_bakes.Bake(bpy.context, panel.material, "First", size)
-    bake.add_faces(panel.object.evaluated_get(bpy.context.evaluated_depsgraph_get()))
+    bake.add_faces(panel.object)
     found = bake.bake(kind, 1)
     cycles_bakes.remove(bake.blocks)
     return found
@@ -140,6 +141,8 @@ def test_emission_is_scaled_to_its_maximum(panel: Panel) -> None:
     picture = glb_oracle.read_png(found.texture.data)[::-1] / 255
     most = CENTRES[-1]
     assert np.abs(picture[..., 0] - srgb(U / most)).max() < STEP and found.emission > 0.25
+    assert found.gltf.values["pbrMetallicRoughness"]["baseColorFactor"][:3] == [0.0, 0.0, 0.0]
+    assert set(found.gltf.textures) == {TextureUse.EMISSIVE}
 
 
 def test_bump_becomes_normals(panel: Panel) -> None:
@@ -235,7 +238,7 @@ def test_sequences_show_the_picture_of_the_frame(panel: Panel, tmp_path: Path) -
 
 @pytest.mark.parametrize("file_format", [SECOND_LIFE_UPLOAD, UNIGINE_SCENE])
 def test_each_mesh_of_the_file_has_its_pictures(panel: Panel, file_format: Any) -> None:
-    """30 equal objects share one set, a different mesh gets another; its faces have the name of the new material."""
+    """31 equal objects share one set, a different mesh gets another; its faces have the name of the new material."""
     x, _y = position(panel)
     panel.set(Base_Color=panel.node("CombineXYZ", x, 0.0, 0.0))
     for number in range(29):
@@ -244,8 +247,12 @@ def test_each_mesh_of_the_file_has_its_pictures(panel: Panel, file_format: Any) 
         bpy.context.scene.collection.objects.link(copy)
     data = panel.object.data.copy()
     data.transform(__import__("mathutils").Matrix.Scale(0.5, 4))
-    bpy.context.scene.collection.objects.link(bpy.data.objects.new("Small", data))
+    for name, shown in (("Small", data), ("Zenith", panel.object.data)):
+        bpy.context.scene.collection.objects.link(bpy.data.objects.new(name, shown))
+    bpy.context.view_layer.objects.active = bpy.data.objects["Small"]  # the first of an upload set
+    bpy.data.objects["Small"].select_set(True)
     scene = exported(file_format)
+    scene.materials.sort(key=lambda material: material.name)
     assert [material.name for material in scene.materials] == ["Paint", "Paint_Small"]
     if file_format is SECOND_LIFE_UPLOAD:
         pictures = [glb_oracle.read_png(material.texture.data) for material in scene.materials]
@@ -282,7 +289,9 @@ def state() -> dict[str, Any]:
         if prop.type == "COLLECTION":
             found[prop.identifier] = sorted((block.name, block.users) for block in getattr(bpy.data, prop.identifier))
     scene, layer = bpy.context.scene, bpy.context.view_layer
-    found["chosen"] = (scene.name, scene.render.engine, layer.objects.active, [*layer.objects.selected])
+    handlers = [len(one) for name in dir(bpy.app.handlers) if isinstance(one := getattr(bpy.app.handlers, name), list)]
+    found["chosen"] = (scene.name, scene.render.engine, layer.objects.active, [*layer.objects.selected], handlers)
+    found["shown"] = (bpy.context.mode, scene.frame_current, scene.cycles.samples, bpy.data.is_dirty)
     return found
 
 
@@ -332,6 +341,7 @@ def test_everything_stays_after_success_esc_and_errors(panel: Panel, monkeypatch
         (lambda p: p.object.data.uv_layers["First"].data[1].__setattr__("uv", (float("nan"), 0)), "no valid UV map"),
         (lambda p: [p.object.data.uv_layers.remove(p.object.data.uv_layers[0]) for _ in range(2)], "no valid UV map"),
         (lambda p: p.set(Alpha=p.node("TexImage")), "missing or in tiles"),
+        (lambda p: p.set(Alpha=p.node("TexEnvironment")), "missing or in tiles"),
         (lambda p: p.set(Alpha=p.node("LayerWeight")), "Layer Weight give other values"),
         (lambda p: p.show(p.node("BsdfGlass")), "not the nodes Glass BSDF"),
         (lambda p: p.object.data.uv_layers[0].uv.foreach_set("vector", [0.5] * 8), "have no area"),
@@ -350,7 +360,9 @@ def test_what_cannot_be_baked_is_named(panel: Panel, build: Any, reason: str) ->
 
 
 def test_tiled_uvs(panel: Panel) -> None:
-    """Faces in other tiles are moved; images that repeat need no move and keep their own size."""
+    """Faces in other tiles are moved, also on eight UV maps; images that repeat need no move and keep their size."""
+    for number in range(6):
+        panel.object.data.uv_layers.new(name=f"Further {number}")
     x, _y = position(panel)
     panel.set(Roughness=x)
     for layer in panel.object.data.uv_layers:
@@ -433,3 +445,32 @@ def test_filled_margins() -> None:
     values[1:3, 2:4] = 7.0
     assert (filled(values, mask) == 7.0).all()
     assert (filled(values, np.zeros_like(mask)) == 0.0).all()
+
+
+def test_muted_links_of_shaders_stay_muted(panel: Panel) -> None:
+    x, _y = position(panel)
+    panel.set(Base_Color=(1.0, 1.0, 1.0, 1.0), Roughness=x)
+    panel.show(panel.node("MixShader", 0.5, panel.shader.outputs[0], panel.node("BsdfDiffuse", (0.0, 1.0, 0.0, 1.0))))
+    panel.shader.outputs[0].links[0].is_muted = True
+    assert baked(panel, Map.COLOR)[0][0, 0] == pytest.approx((0.0, 0.5, 0.0), abs=1e-5)
+
+
+@pytest.mark.parametrize(("kind", "name"), [("OBJECT", "tone"), ("OBJECT", "shade"), ("GEOMETRY", "tint")])
+def test_attribute_nodes_have_their_values(panel: Panel, kind: str, name: str) -> None:
+    """Custom properties of the object and its data, and attributes of the mesh."""
+    panel.object["tone"], panel.object.data["shade"] = 0.375, 0.375
+    panel.object["material"], panel.object["group"] = panel.material, {"a": 1.0}
+    panel.object.data.attributes.new("tint", "FLOAT", "FACE").data[0].value = 0.375
+    node = panel.tree.nodes.new("ShaderNodeAttribute")
+    node.attribute_type, node.attribute_name = kind, name
+    panel.set(Roughness=panel.node("Math", node.outputs["Fac"], 2.0, operation="MULTIPLY"))
+    assert shading().roughness.value == pytest.approx(0.75, abs=1e-6)
+
+
+def test_sets_without_pbr_materials_get_diffuse_pictures_alone(panel: Panel) -> None:
+    x, y = position(panel)
+    panel.set(Roughness=x, Normal=bump(panel, y))
+    for color, said in (((0.5, 0.25, 0.0, 1.0), []), (x, ["Baked 1 material: 1 picture"])):
+        panel.set(Base_Color=color)
+        scene = scene_of(SECOND_LIFE_UPLOAD, use_baked_materials=True, bake_size=SIZE, use_pbr_materials=False)
+        assert [str(text) for text in scene.warnings if text.code == "materials-baked"] == said

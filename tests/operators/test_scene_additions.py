@@ -68,7 +68,7 @@ def triangles(path: Path, *names: str) -> np.ndarray:
 
 
 def test_new_meshes_become_files_and_nodes(path: Path, clean_blender: Any) -> None:
-    from meshferry.blender_data import file_records
+    from meshferry.blender_data import compat, file_records
     from meshferry.operators.files.patched_export import question_of_patch
 
     bpy, before = clean_blender, contents(path.parent)
@@ -82,6 +82,10 @@ def test_new_meshes_become_files_and_nodes(path: Path, clean_blender: Any) -> No
     square("Off", home).hide_viewport = True
     materials(chair, "glow", "Own")
     chair.data.polygons[0].material_index = 1
+    chair.data.uv_layers.new().uv.foreach_set("vector", [0, 0, 1, 0, 0, 1] * 4)
+    compat.enable_nodes(bpy.data.materials["Own"])
+    tree = bpy.data.materials["Own"].node_tree  # is not baked: these exports are also made on save
+    tree.links.new(tree.nodes.new("ShaderNodeTexNoise").outputs[0], tree.nodes["Principled BSDF"].inputs["Roughness"])
     bpy.context.view_layer.update()
     for report in (export(bpy, is_dry_run=True), question_of_patch(bpy.context, file_records.read(home), home)):
         assert "Files beside it" in report and "Chair.mesh" in report and contents(path.parent) == before

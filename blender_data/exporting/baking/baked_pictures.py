@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import bpy
 import numpy as np
@@ -14,7 +15,6 @@ from ...shading import shaders
 from .cycles_bakes import Baked, Blocks
 from .surface_shaders import Map
 
-Numbers = tuple[float, ...]
 Values = npt.NDArray[np.float32]
 
 _CHANNELS = {
@@ -33,7 +33,7 @@ _COVERED = 1e-3
 """Least coverage by which colours are divided."""
 
 
-def pictures_of(maps: dict[Map, Baked], values: dict[str, Numbers]) -> dict[str, Values]:
+def pictures_of(maps: dict[Map, Baked], values: dict[str, Any]) -> dict[str, Values]:
     """Return the pictures of baked maps, encoded, (H, W, C), the lowest row first, by inputs of a Principled BSDF.
 
     Inputs that have one value everywhere are added to ``values`` instead.
@@ -63,7 +63,7 @@ def _encoded(name: str, values: Values) -> Values:
 
 
 def plain_shading(
-    name: str, maps: dict[Map, Baked], values: dict[str, Numbers], given: Shading, mapping: Mapping
+    name: str, maps: dict[Map, Baked], values: dict[str, Any], given: Shading, mapping: Mapping
 ) -> Shading:
     """Return the shading with the pictures of baked maps.
 
@@ -81,48 +81,35 @@ def plain_shading(
 
     def image(*names: str) -> ImageMap | None:
         """Return a picture whose channels are some inputs; None if all of them are constant."""
-        plain = {one: np.array([[values.get(one, (1.0,))[:3]]], np.float32) for one in names if one not in pictures}
-        parts = [pictures[one] if one in pictures else _encoded(one, plain[one]) for one in names]
-        shape = max(part.shape[:2] for part in parts)
-        if pictures.keys().isdisjoint(names):
+        shape = next((pictures[one].shape[:2] for one in names if one in pictures), None)
+        if shape is None:
             return None
+        plain = {one: values.get(one, (1.0,))[:3] for one in names if one not in pictures}
+        parts = [_encoded(one, np.array([[plain[one]]], "f4")) if one in plain else pictures[one] for one in names]
         pixels = to_unorm(np.dstack([np.broadcast_to(part, (*shape, part.shape[2])) for part in parts])[::-1])
-        pixels = pixels.repeat(3, axis=2) if pixels.shape[2] == 1 else pixels
         height, width, channels = pixels.shape
-        texture = Texture(
-            *(f"{name}.png", "", None, width, height, channels > 3),
-            read=partial(encode_png, pixels),
-            source=f"{name} {names[-1]}",
-            pixels=lambda: np.pad(pixels, ((0, 0), (0, 0), (0, 4 - channels)), constant_values=255),
-        )
-        return ImageMap(texture, names[0] in _COLORS, mapping)
+        source, extra = f"{name} {names[-1]}", ((0, 0), (0, 0), (0, 4 - channels))
+        texture = Texture(f"{name}.png", "", None, width, height, channels > 3, source=source)
+        read, whole = partial(encode_png, pixels), partial(np.pad, pixels, extra, constant_values=255)
+        return ImageMap(replace(texture, read=read, pixels=whole), names[0] in _COLORS, mapping)
 
     def factor(one: str, picture: ImageMap | None, channel: Channel = Channel.RED) -> Factor:
         return Factor(1.0, picture, channel) if one in pictures else Factor(values.get(one, (1.0,))[0])
 
     def tint(one: str, picture: ImageMap | None) -> Tint:
-        red, green, blue = values.get(one, _WHITE)[:3] if picture is None else _WHITE
-        return Tint((red, green, blue), picture)
+        return Tint(values.get(one, _WHITE)[:3] if picture is None else _WHITE, picture)
 
     base = image("Base Color", *(("Alpha",) if "Alpha" in pictures else ()))
-    surface, normal = image("Occlusion", "Roughness", "Metallic"), image("Normal")
-    specular = factor("Specular IOR Level", image("Specular IOR Level"))
+    surface, normals = image("Occlusion", "Roughness", "Metallic"), image("Normal")
+    metallic, roughness = factor("Metallic", surface, Channel.BLUE), factor("Roughness", surface, Channel.GREEN)
+    specular = factor("Specular IOR Level", image(*["Specular IOR Level"] * 3))
+    specular = specular if Map.COVERAGE in maps else given.specular
+    normal = NormalMap(normals) if normals is not None else None
     strength, alpha = values.get("Emission Strength", (0.0,))[0], factor("Alpha", base, Channel.ALPHA)
-    return replace(
-        given,
-        base_color=tint("Base Color", base),
-        metallic=factor("Metallic", surface, Channel.BLUE),
-        roughness=factor("Roughness", surface, Channel.GREEN),
-        specular=specular if Map.COVERAGE in maps else given.specular,
-        normal=NormalMap(normal) if normal is not None else None,
-        occlusion=None,
-        emission=tint("Emission Color", image("Emission Color")) if strength > 0.0 else None,
-        emission_strength=strength,
-        opacity=given.opacity if alpha != Factor() else Opacity.OPAQUE,
-        alpha=alpha,
-        alpha_power=1.0,
-        alpha_threshold=0.5,
-    )
+    light = tint("Emission Color", image("Emission Color")) if strength > 0.0 else None
+    opacity = given.opacity if alpha != Factor() else Opacity.OPAQUE
+    inputs = (tint("Base Color", base), metallic, roughness, specular, given.specular_tint, normal, None)
+    return Shading(*inputs, light, strength, opacity, alpha, is_two_sided=given.is_two_sided)
 
 
 def picture_count(shading: Shading) -> int:
@@ -130,8 +117,8 @@ def picture_count(shading: Shading) -> int:
     return len({part.image for part in vars(shading).values() if getattr(part, "image", None) is not None})
 
 
-def plain_material(material: bpy.types.Material, name: str, shading: Shading, blocks: Blocks) -> bpy.types.Material:
-    """Return a temporary copy of a material with nodes for its shading."""
+def plain_material(name: str, shading: Shading, blocks: Blocks) -> bpy.types.Material:
+    """Return a temporary material with nodes for a shading."""
 
     def image_of(texture: Texture, is_color: bool) -> bpy.types.Image:
         data = texture.read() if texture.read is not None else b""
@@ -143,10 +130,8 @@ def plain_material(material: bpy.types.Material, name: str, shading: Shading, bl
         image.alpha_mode = "CHANNEL_PACKED"
         return image
 
-    made: bpy.types.Material = material.copy()
+    made: bpy.types.Material = bpy.data.materials.new(name)
     blocks.append(made)
-    for animated in (made, made.node_tree):
-        animated.animation_data_clear()
     shaders.show(made, shading, shaders.MeshLayers(), image_of)
     return made
 

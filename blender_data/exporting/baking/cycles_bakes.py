@@ -51,12 +51,17 @@ class Bake:
         mesh.from_pydata(corners * size, [], [(0, 1, 2, 3)])
         mesh.uv_layers.new(name=self.uv_map).uv.foreach_set("vector", corners[:, :2].ravel())
         mesh.materials.append(None)
-        self._add(bpy.data.objects.new(_NAME, mesh))
+        self._add(mesh)
 
-    def add_faces(self, seen: bpy.types.Object) -> None:
-        """Add the mesh of an object, with the faces of the material in slot 0, moved by whole tiles into 0 to 1."""
-        layers = {"preserve_all_data_layers": True, "depsgraph": self.context.evaluated_depsgraph_get()}
-        mesh = self._new(bpy.data.meshes.new_from_object(seen, **(layers if seen.is_evaluated else {})))
+    def add_faces(self, obj: bpy.types.Object, *, is_plain: bool = False) -> None:
+        """Add the mesh of an object, with the faces of the material in slot 0, moved by whole tiles into 0 to 1.
+
+        It is evaluated unless ``is_plain``.
+        """
+        depsgraph = self.context.evaluated_depsgraph_get()
+        seen = obj if is_plain else obj.evaluated_get(depsgraph)
+        given = {"preserve_all_data_layers": True, "depsgraph": depsgraph}
+        mesh = self._new(bpy.data.meshes.new_from_object(seen, **given))
         is_other = np.array([one is None or one.original != self.material for one in materials_of(seen, mesh)])
         slots = is_other[np.clip(slot_of_faces(mesh), 0, len(is_other) - 1)].astype(np.int32)
         mesh.materials.clear()
@@ -67,23 +72,26 @@ class Bake:
         totals = arrays.read(mesh.polygons, "loop_total", dtype=np.int32)
         tiles = np.floor(np.add.reduceat(uvs, np.cumsum(totals) - totals) / totals[:, None])
         if tiles[slots == 0].any():
-            layer = mesh.uv_layers.new(name=_NAME, do_init=False)
-            layer.uv.foreach_set("vector", arrays.flat(uvs - tiles.repeat(totals, axis=0)))
+            layer = mesh.attributes.new(_NAME, "FLOAT2", "CORNER")  # also if there are eight UV maps
+            layer.data.foreach_set("vector", arrays.flat(uvs - tiles.repeat(totals, axis=0)))
             self.uv_map = layer.name
-        obj = bpy.data.objects.new(_NAME, mesh)
-        obj.matrix_world, obj.color, obj.pass_index = seen.matrix_world, seen.color, seen.pass_index
-        self._add(obj)
+        self._add(mesh, seen)
 
     def _new(self, block: Any) -> Any:
         self.blocks.append(block)
         return block
 
-    def _add(self, obj: bpy.types.Object) -> None:
-        self._new(obj)
-        scene = self.scene = self._new(bpy.data.scenes.new(_NAME))
-        scene.render.engine = "CYCLES"  # raises TypeError if Blender's add-on is disabled
+    def _add(self, mesh: bpy.types.Mesh, seen: Any = None) -> None:
+        """Add an object with a mesh, in the place of another object, to a new scene."""
+        obj, scene = self._new(bpy.data.objects.new(_NAME, mesh)), self._new(bpy.data.scenes.new(_NAME))
+        if seen is not None:
+            obj.matrix_world, obj.color, obj.pass_index = seen.matrix_world, seen.color, seen.pass_index
+            for name, value in (*seen.data.items(), *seen.items()):  # for Attribute nodes
+                if isinstance(value, int | float) or hasattr(value, "typecode"):
+                    obj[name] = value
+        scene.render.engine = "CYCLES"
         scene.cycles.device, scene.cycles.use_adaptive_sampling, scene.cycles.use_denoising = "CPU", False, False
-        user = self.context.scene
+        user, self.scene = self.context.scene, scene
         scene.frame_current, scene.frame_subframe = user.frame_current, user.frame_subframe
         scene.collection.objects.link(obj)
         layer = scene.view_layers[0]
@@ -146,10 +154,11 @@ class Bake:
 
 def _replace(tree: Any, node: Any, kind: Map) -> None:
     """Replace a shader by an Emission node that shows its values, or by a white shader with its normals."""
-    given, is_normal = INPUTS[node.type].get(kind, ()), kind is Map.NORMAL
-    made = tree.nodes.new("ShaderNodeBsdfDiffuse" if is_normal and given else "ShaderNodeEmission")
-    made.inputs["Color"].default_value = (1.0, 1.0, 1.0, 1.0) if is_normal and given else (0.0, 0.0, 0.0, 1.0)
-    entries = [made.inputs["Normal"]] if is_normal and given else list(made.inputs)
+    given = INPUTS[node.type][kind]
+    is_normal = kind is Map.NORMAL and bool(given)
+    made = tree.nodes.new("ShaderNodeBsdfDiffuse" if is_normal else "ShaderNodeEmission")
+    made.inputs["Color"].default_value = (is_normal, is_normal, is_normal, 1.0)
+    entries = [made.inputs["Normal"]] if is_normal else list(made.inputs)
     if len(given) > 2:
         combined = tree.nodes.new("ShaderNodeCombineXYZ")
         tree.links.new(combined.outputs[0], made.inputs["Color"])
@@ -159,8 +168,8 @@ def _replace(tree: Any, node: Any, kind: Map) -> None:
         links = [link for link in own.links if link.is_valid and not link.is_muted] if own is not None else []
         if links:
             tree.links.new(links[0].from_socket, entry)
-        elif not is_normal:
+        else:
             entry.default_value = value if own is None else own.default_value
-    for link in list(node.outputs[0].links):
+    for link in [link for link in node.outputs[0].links if not link.is_muted]:
         tree.links.new(made.outputs[0], link.to_socket)
     tree.nodes.remove(node)

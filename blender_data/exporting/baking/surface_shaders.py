@@ -1,6 +1,7 @@
 """The shaders of a material, the values of their inputs, and what these depend on."""
 
 import os
+from collections.abc import Container
 from enum import Enum
 from typing import Any
 
@@ -26,24 +27,19 @@ class Map(Enum):
     NORMAL = Text("normals")
 
 
-INPUTS: dict[str, dict[Map, tuple[Any, ...]]] = {
-    "BSDF_PRINCIPLED": {
-        Map.COVERAGE: ("Alpha", "Specular IOR Level", 1.0), Map.COLOR: ("Base Color",),
-        Map.SURFACE: (1.0, "Roughness", "Metallic"), Map.EMISSION: ("Emission Color", "Emission Strength"),
-        Map.NORMAL: ("Normal",),
-    },
-    "BSDF_DIFFUSE": {
-        Map.COVERAGE: (1.0, 0.0, 1.0), Map.COLOR: ("Color",), Map.SURFACE: (1.0, 1.0, 0.0),
-        Map.EMISSION: ((0.0, 0.0, 0.0, 1.0), 0.0), Map.NORMAL: ("Normal",),
-    },
-    "BSDF_GLOSSY": {
-        Map.COVERAGE: (1.0, 0.5, 1.0), Map.COLOR: ("Color",), Map.SURFACE: (1.0, "Roughness", 1.0),
-        Map.EMISSION: ((0.0, 0.0, 0.0, 1.0), 0.0), Map.NORMAL: ("Normal",),
-    },
-    "EMISSION": {Map.COVERAGE: (1.0, 0.0, 0.0), Map.EMISSION: ("Color", "Strength")},
-    "BSDF_TRANSPARENT": {Map.COVERAGE: (0.0, 0.0, 0.0)},
+_NO_LIGHT = ((0.0, 0.0, 0.0, 1.0), 0.0)
+_ROWS: dict[str, tuple[tuple[Any, ...], ...]] = {
+    "BSDF_PRINCIPLED": (
+        ("Alpha", "Specular IOR Level", 1.0), ("Base Color",), (1.0, "Roughness", "Metallic"),
+        ("Emission Color", "Emission Strength"), ("Normal",),
+    ),
+    "BSDF_DIFFUSE": ((1.0, 0.0, 1.0), ("Color",), (1.0, 1.0, 0.0), _NO_LIGHT, ("Normal",)),
+    "BSDF_GLOSSY": ((1.0, 0.5, 1.0), ("Color",), (1.0, "Roughness", 1.0), _NO_LIGHT, ("Normal",)),
+    "EMISSION": ((1.0, 0.0, 0.0), (), (), ("Color", "Strength"), ()),
+    "BSDF_TRANSPARENT": ((0.0, 0.0, 0.0), (), (), (), ()),
 }  # fmt: skip
-"""For each type of shader that can be baked, the values of each map: constants and names of inputs."""
+INPUTS = {kind: dict(zip(Map, rows, strict=True)) for kind, rows in _ROWS.items()}
+"""For each type of shader that can be baked, the values of each map: constants and names of inputs; empty for none."""
 PRINCIPLED = INPUTS["BSDF_PRINCIPLED"]
 
 _PURE = frozenset(
@@ -57,6 +53,7 @@ _PURE = frozenset(
 """Types of nodes whose outputs depend on nothing but their inputs."""
 _UV_NAMES = {"UVMAP": "uv_map", "NORMAL_MAP": "uv_map", "ATTRIBUTE": "attribute_name"}
 _VIEW_DEPENDENT = frozenset({"LAYER_WEIGHT", "FRESNEL", "CAMERA", "LIGHT_PATH", "SHADERTORGB"})
+_COORDINATES = {"TEX_COORD", "MAPPING", "UVMAP", "ATTRIBUTE"}
 _DARK = ((0.0, 0.0, 0.0, 1.0), (0.0,))
 """Colour and strength of a shader that emits no light."""
 
@@ -68,42 +65,39 @@ class SurfaceShaders:
     ----------
     tree:
         Nodes of the material.
+    without:
+        The maps that files cannot hold.
     """
 
-    def __init__(self, tree: bpy.types.NodeTree) -> None:
+    def __init__(self, tree: bpy.types.NodeTree, without: Container[Map] = ()) -> None:
         output = output_of(tree)
         self.reached = list(sources(Socket(output.inputs["Surface"]))) if output is not None else []
         """The outputs that the surface depends on, one for each node."""
         found = [one for one in self.reached if one.socket.type == "SHADER"]
-        self._is_added = any(one.node.type == "ADD_SHADER" for one in found)
-        self._shaders = [one for one in found if one.node.type not in {"MIX_SHADER", "ADD_SHADER"}]
+        shaders = [one for one in found if one.node.type not in {"MIX_SHADER", "ADD_SHADER"}]
         has_occlusion = any(socket.is_linked for socket in occlusion_inputs(tree))
-        kinds = {one.node.type for one in self._shaders} - {"BSDF_TRANSPARENT"}
-        self.is_known = bool(kinds) and kinds <= INPUTS.keys() and not has_occlusion
-        """Whether all shaders can be baked."""
-
-    def constants(self, kind: Map) -> dict[str, Numbers] | None:
-        """Return the values of a map, by the inputs of a Principled BSDF; None if they have to be baked."""
-        rows = {_values(one, kind) for one in self._shaders if kind in INPUTS[one.node.type]}
-        if (kind is Map.COVERAGE and self._is_added) or len(rows) > 1 or any(None in row for row in rows):
-            return None
-        return {name: value for row in rows for name, value in zip(PRINCIPLED[kind], row, strict=True) if value}
-
-    def values(self) -> dict[str, Numbers]:
-        """Return the values of all maps that do not have to be baked, by the inputs of a Principled BSDF."""
-        return {name: value for kind in Map for name, value in (self.constants(kind) or {}).items()}
-
-    def maps(self) -> list[Map]:
-        """Return the maps that have to be baked."""
-        return [kind for kind in Map if self.constants(kind) is None]
-
-    def samples(self) -> int:
-        """Return the number of samples for each pixel: one, in its middle, unless nodes cast rays."""
-        return 64 if any(one.node.type in {"AMBIENT_OCCLUSION", "BEVEL"} for one in self.reached) else 1
+        kinds = {one.node.type for one in shaders} - {"BSDF_TRANSPARENT"}
+        is_known = bool(kinds) and kinds <= INPUTS.keys() and not has_occlusion
+        needed: list[Map] = []
+        self.values: dict[str, Any] = {}
+        """The values of all other maps, by the inputs of a Principled BSDF."""
+        for kind in Map if is_known else ():
+            rows = {_values(one, kind) for one in shaders if INPUTS[one.node.type][kind]}
+            is_added = kind is Map.COVERAGE and any(one.node.type == "ADD_SHADER" for one in found)
+            if is_added or len(rows) > 1 or any(None in row for row in rows):
+                needed.append(kind)
+            else:
+                self.values |= {name: value for row in rows for name, value in zip(PRINCIPLED[kind], row, strict=True)}
+        self.maps = [kind for kind in needed if kind not in without]
+        """The maps that have to be baked."""
+        self.can_bake = is_known and bool(self.maps or not needed)
+        """Whether all shaders can be baked, and files hold something of that."""
+        self.samples = 64 if any(one.node.type in {"AMBIENT_OCCLUSION", "BEVEL"} for one in self.reached) else 1
+        """Samples for each pixel: one, in its middle, unless nodes cast rays."""
 
     def missing_image(self) -> str:
         """Return the name of an image that is missing or in tiles, which cannot be baked, or an empty text."""
-        for node in (one.node for one in self.reached if one.node.type == "TEX_IMAGE"):
+        for node in (one.node for one in self.reached if one.node.type in {"TEX_IMAGE", "TEX_ENVIRONMENT"}):
             image = node.image
             if image is None or image.source == "TILED" or not (all(image.size) or os.path.isfile(image_path(image))):
                 return image.name if image is not None else node.name
@@ -119,31 +113,32 @@ class SurfaceShaders:
             one.node.bl_label
             for one in self.reached
             if one.node.type in _VIEW_DEPENDENT
+            or getattr(one.node, "attribute_type", "") == "VIEW_LAYER"
             or _linked_outputs(one.node) & outputs.get(one.node.type, set())
             or (is_modified and _is_procedural(one.node) and not _has_vector(one))
         )
         return [Text(label) for label in dict.fromkeys(labels)]
 
-    def is_flat(self, uv_map: str, shown: str) -> bool:
-        """Return whether all values depend only on the exported UV map; ``shown`` is the one marked for rendering."""
-        return all(_is_flat(one, uv_map, shown) for one in self.reached)
+    def is_flat(self, layers: SurfaceLayers) -> bool:
+        """Return whether all values depend only on the first UV map, on which the pictures lie."""
+        return all(_is_flat(one, "".join(layers.uvs[:1]), layers.shown_uv) for one in self.reached)
 
-    def tiling(self, uv_map: str, shown: str) -> tuple[Mapping, tuple[int, int]] | None:
+    def tiling(self, layers: SurfaceLayers) -> tuple[Mapping, tuple[int, int]] | None:
         """Return the mapping that all images share, and the size of the largest one.
 
         None if flat values may differ between the tiles of the UV map.
         """
         images, left_out = [one for one in self.reached if one.node.type == "TEX_IMAGE"], LeftOut()
-        maps = ImageMaps(ImageReader(Report()), SurfaceLayers((uv_map,), shown), left_out)
-        found = {(image.mapping, image.extension) for one in images if (image := maps.of(one)) is not None}
+        maps = ImageMaps(ImageReader(Report()), layers, left_out)
+        found = {image and (image.mapping, image.extension) for image in map(maps.of, images)}
+        shared = found.pop() if found else (Mapping(), Extension.REPEAT)
         others = [one for one in self.reached if one.node.type not in {"TEX_IMAGE", "MAPPING"}]
         used = {source(one.input(n)).node.type for one in others for n, _entry in enumerate(one.node.inputs)}
-        mapping, extension = found.pop() if found else (Mapping(), Extension.REPEAT)
-        is_mixed = bool(found or left_out.nodes or left_out.mappings) or extension is not Extension.REPEAT
-        if is_mixed or used & {"TEX_COORD", "MAPPING", "UVMAP", "ATTRIBUTE"}:
+        is_mixed = bool(found or left_out.nodes or left_out.mappings or used & _COORDINATES)
+        if is_mixed or shared is None or shared[1] is not Extension.REPEAT:
             return None
         sizes = [tuple(one.node.image.size) for one in images]
-        return mapping, max(sizes, key=lambda size: size[0] * size[1], default=(16, 16))
+        return shared[0], max(sizes, key=lambda size: size[0] * size[1], default=(16, 16))
 
 
 def _values(shader: Socket, kind: Map) -> tuple[Numbers | None, ...]:
@@ -162,7 +157,7 @@ def _value(shader: Socket, given: Any) -> Numbers | None:
 
 
 def _is_flat(found: Socket, uv_map: str, shown: str) -> bool:
-    """Return whether a node depends on nothing but its inputs and the exported UV map."""
+    """Return whether a node depends on nothing but its inputs and a UV map; ``shown`` is the one for rendering."""
     node, kind, is_shown = found.node, found.node.type, shown == uv_map
     if kind == "TEX_COORD":
         return is_shown and _linked_outputs(node) <= {"UV"}

@@ -48,11 +48,6 @@ class BakeSurface:
     has_instances: bool = False
     """Whether the mesh consists of instances that the object shows, which cannot be baked."""
 
-    @property
-    def uv_map(self) -> str:
-        """Name of the exported UV map, on which pictures lie."""
-        return "".join(self.layers.uvs[:1])
-
     def corners(self, name: str) -> list[npt.NDArray[np.floating]]:
         """Return points and UVs of the triangles with a material, each (T, 3, 3); NaN without UVs."""
         if self.mesh is None:
@@ -64,12 +59,6 @@ class BakeSurface:
         flat = np.pad(uvs, ((0, 0), (0, 1)))
         return [values.reshape(-1, 3, 3)[chosen] for values in (self.mesh.points[corners], flat)]
 
-    def side(self, name: str) -> float:
-        """Return the length on the surface of one tile of the UV map."""
-        normals = (np.cross(part[:, 1] - part[:, 0], part[:, 2] - part[:, 0]) for part in self.corners(name))
-        area, of_uvs = (np.linalg.norm(part, axis=1).sum() for part in normals)
-        return math.sqrt(area / of_uvs) if of_uvs > 0.0 else 1.0
-
 
 @dataclass
 class BakeTask:
@@ -79,10 +68,14 @@ class BakeTask:
     """Its name in the file."""
     material: bpy.types.Material
     surfaces: list[BakeSurface]
-    maps: list[Map] = field(default_factory=list)
-    is_flat: bool = False
+    shaders: SurfaceShaders = field(init=False)
+    report: Report = field(init=False)
+    """Receives messages about the material."""
     shading: Shading = field(init=False)
     """The shading that an export without bakes would have."""
+    is_flat: bool = False
+    side: float = 0.0
+    """Length on the surface of one tile of the UV map."""
     mapping: Mapping = field(init=False)
     """Mapping that repeats the pictures."""
     size: tuple[int, int] = (0, 0)
@@ -96,7 +89,7 @@ class BakeTask:
 
 def planned(tasks: Iterable[BakeTask], options: ExportOptions, can: Capabilities, report: Report) -> list[BakeTask]:
     """Return the tasks that pictures mend and that can be done; report why others cannot."""
-    done = []
+    done, without = [], () if options.use_pbr_materials or not can.gltf_materials else (Map.SURFACE, Map.NORMAL)
     for task in tasks:
         tree = compat.node_tree(task.material)
         if tree is None or not task.surfaces or (task.material.meshferry.identity and can.placement):
@@ -105,52 +98,54 @@ def planned(tasks: Iterable[BakeTask], options: ExportOptions, can: Capabilities
         if not (left_out.nodes or left_out.mappings):
             continue
         task.surfaces = [one for one in task.surfaces if one.mesh is None or len(one.corners(task.name)[0])]
-        about, shaders = report.about(Text("Material '{}'", Named("material", task.name))), SurfaceShaders(tree)
+        task.shaders = SurfaceShaders(tree, without)
+        if not (task.shaders.can_bake and task.surfaces):
+            continue  # the report of what is left out names the shader
         opacity = shading.opacity if shading.opacity is Opacity.CLIP else opacity_of(task.material)
         task.shading = replace(shading, opacity=opacity)
-        if not (shaders.is_known and task.surfaces):
-            continue  # the report of what is left out names the shader
-        if reason := _plan(task, shaders, about):
-            about.loss("material-not-baked", "not baked: {}", reason)
+        task.report = report.about(Text("Material '{}'", Named("material", task.name)))
+        if reason := _plan(task):
+            task.report.loss("material-not-baked", "not baked: {}", reason)
         else:
             done.append(task)
     return done
 
 
-def _plan(task: BakeTask, shaders: SurfaceShaders, report: Report) -> str:
-    """Choose the maps and the way of a task; return why it cannot be done, or an empty text."""
+def _plan(task: BakeTask) -> str:
+    """Choose the way of a task; return why it cannot be done, or an empty text."""
+    shaders, problems, is_inside = task.shaders, [], True
     if missing := shaders.missing_image():
         return Text("the image '{}' is missing or in tiles", Named("image", missing))
-    task.maps = shaders.maps()
-    task.is_flat = all(shaders.is_flat(one.uv_map, one.layers.shown_uv) for one in task.surfaces)
-    first, problems, is_inside = task.surfaces[0], [], True
+    task.is_flat = all(shaders.is_flat(one.layers) for one in task.surfaces)
     for surface in task.surfaces:
-        uvs = surface.corners(task.name)[1]
+        both = surface.corners(task.name)
+        uvs = both[1]
         if not np.isfinite(uvs).all():
             return Text("'{}' has no valid UV map", surface.label)
         tiles = np.floor(uvs.min(axis=1) + _BORDER)
         is_across = (uvs.max(axis=1) > tiles + 1.0 + _BORDER).any()
         is_inside &= not (tiles.any() or is_across)
+        normals = (np.cross(part[:, 1] - part[:, 0], part[:, 2] - part[:, 0]) for part in both)
+        area, area_of_uvs = (np.linalg.norm(part, axis=1).sum() for part in normals)
+        task.side = max(task.side, math.sqrt(area / area_of_uvs) if area_of_uvs > 0.0 else 0.0)
         problems += [Text("'{}' shows it by instances", surface.label)] if surface.has_instances else []
         problems += [Text("faces of '{}' cross the borders of UV tiles", surface.label)] if is_across else []
-        edges = np.diff(uvs, axis=1)
-        has_area = not len(uvs) or np.cross(edges[:, 0], edges[:, 1]).any()
-        problems += [] if has_area else [Text("the UVs of '{}' have no area", surface.label)]
-    tiling = shaders.tiling(first.uv_map, first.layers.shown_uv) if task.is_flat else None
+        problems += [Text("the UVs of '{}' have no area", surface.label)] if len(uvs) and not area_of_uvs else []
+    tiling = shaders.tiling(task.surfaces[0].layers) if task.is_flat else None
     task.is_flat &= is_inside or tiling is not None
     task.mapping, task.size = tiling or (Mapping(), (0, 0))
     if problems and not task.is_flat:
         return problems[0]
     if unsteady := shaders.unsteady(is_modified=not all(one.is_plain for one in task.surfaces)):
         text = "{} give other values in the picture: they depend on the view, the object's name, modifiers or EEVEE"
-        report.change("material-bake-differs", text, joined(unsteady))
+        task.report.change("material-bake-differs", text, joined(unsteady))
     return ""
 
 
 def price_of(tasks: Sequence[BakeTask]) -> Text:
     """Describe the materials, meshes and pictures of tasks."""
     meshes = len({id(surface.mesh or surface.obj.data) for task in tasks for surface in task.surfaces})
-    pictures = counted(sum(task.sets * len(task.maps) for task in tasks), "picture")
+    pictures = counted(sum(task.sets * len(task.shaders.maps) for task in tasks), "picture")
     return Text("{} on {}: up to {}", counted(len(tasks), "material"), counted(meshes, "mesh", "meshes"), pictures)
 
 
@@ -220,63 +215,50 @@ class Bakery:
             names = tuple(Named("material", task.name) for task in todo)
             report.note("materials-to-bake", "An export bakes {}", price_of(todo), names=names)
             return
-        baked, pictures = 0, 0
+        if todo and not hasattr(export.context.scene, "cycles"):
+            text = "No material was baked: enable Blender's add-on 'Cycles Render Engine' in the preferences"
+            report.loss("cycles-disabled", text)
+            return
         for number, task in enumerate(todo):
             try:
-                count = yield from scaled(self._bake_all(task, taken), number / len(todo), (number + 1) / len(todo))
-            except TypeError as problem:
-                if "CYCLES" not in str(problem):
-                    raise
-                text = "No material was baked: enable Blender's add-on 'Cycles Render Engine' in the preferences"
-                report.loss("cycles-disabled", text)
-                return
+                yield from scaled(self._bake(task, taken), number / len(todo), (number + 1) / len(todo))
             except (RuntimeError, ReferenceError, MemoryError, ExportError) as problem:
-                about = report.about(Text("Material '{}'", Named("material", task.name)))
-                about.loss("material-not-baked", "not baked: {}", str(problem).strip())
-                continue
-            baked, pictures = baked + 1, pictures + count
-        if baked:
+                task.report.loss("material-not-baked", "not baked: {}", str(problem).strip())
+        if self.materials:
             is_warning = bpy.app.background and sum(task.sets for task in todo) > MOST_BAKES
             tell = report.change if is_warning else report.note
-            tell("materials-baked", "Baked {}: {}", counted(baked, "material"), counted(pictures, "picture"))
+            pictures = counted(sum(map(picture_count, self.shadings.values())), "picture")
+            tell("materials-baked", "Baked {}: {}", counted(len({*self.materials.values()}), "material"), pictures)
 
-    def _bake_all(self, task: BakeTask, taken: set[str]) -> Steps[int]:
-        """Bake all sets of pictures of a material; return the number of pictures."""
+    def _bake(self, task: BakeTask, taken: set[str]) -> Steps[None]:
+        """Bake all sets of pictures of a material, whose names become ``taken``."""
         made: dict[str, Shading] = {}
+        most = 1 << (self._export.options.bake_size.bit_length() - 1)
+        factor = min(1.0, most / max(*task.size, 1))
+        width, height = (max(1, round(side * factor)) if all(task.size) else most for side in task.size)
         for number, surface in enumerate(task.surfaces[: task.sets]):
-            maps = yield from scaled(self._bake(task, surface), number / task.sets, (number + 1) / task.sets)
+            maps: dict[Map, Baked] = {}
+            size, is_repeated = (width, height), task.mapping != Mapping()
+            bake = Bake(self._export.context, task.material, surface.layers.uvs[0], size, is_repeated)
+            try:
+                if task.is_flat:
+                    bake.add_square(task.side or 1.0)
+                else:
+                    bake.add_faces(surface.obj, is_plain=surface.is_plain)
+                for done, kind in enumerate(task.shaders.maps):
+                    fraction = (number + done / len(task.shaders.maps)) / task.sets
+                    yield Step("Baking", fraction, Text("{}: {}", Named("material", task.name), kind.value))
+                    maps[kind] = bake.bake(kind, task.shaders.samples)
+                    if not maps[kind][1].any():
+                        raise ExportError("the UVs of its faces cover no pixel")
+            finally:
+                remove(bake.blocks)
             name = f"{task.name}_{surface.label}" if number else task.name
             while number and name in taken:
                 name += "_"
             taken.add(name)
-            values = SurfaceShaders(task.material.node_tree).values()
-            made[name] = plain_shading(name, maps, values, task.shading, task.mapping)
+            made[name] = plain_shading(name, maps, task.shaders.values, task.shading, task.mapping)
         for surface, name in zip(task.surfaces, made, strict=False):
             self.names.setdefault(id(surface.mesh), {})[task.name] = name
         self.materials |= dict.fromkeys(made, task.material)
         self.shadings |= made
-        return sum(map(picture_count, made.values()))
-
-    def _bake(self, task: BakeTask, surface: BakeSurface) -> Steps[dict[Map, Baked]]:
-        """Bake the maps of a set of pictures."""
-        context, shaders = self._export.context, SurfaceShaders(task.material.node_tree)
-        most = 1 << (self._export.options.bake_size.bit_length() - 1)
-        factor = min(1.0, most / max(*task.size, 1))
-        width, height = (max(1, round(side * factor)) if all(task.size) else most for side in task.size)
-        bake = Bake(context, task.material, surface.uv_map, (width, height), task.mapping != Mapping())
-        maps: dict[Map, Baked] = {}
-        try:
-            if task.is_flat:
-                bake.add_square(max(one.side(task.name) for one in task.surfaces))
-            elif surface.is_plain:
-                bake.add_faces(surface.obj)
-            else:
-                bake.add_faces(surface.obj.evaluated_get(context.evaluated_depsgraph_get()))
-            for done, kind in enumerate(task.maps):
-                yield Step("Baking", done / len(task.maps), Text("{}: {}", Named("material", task.name), kind.value))
-                maps[kind] = bake.bake(kind, shaders.samples())
-                if not maps[kind][1].any():
-                    raise ExportError("the UVs of its faces cover no pixel")
-            return maps
-        finally:
-            remove(bake.blocks)

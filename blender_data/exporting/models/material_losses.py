@@ -1,6 +1,7 @@
 """Parts of materials that neither the diffuse picture nor the glTF material of an upload set can hold."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import bpy
 import numpy as np
@@ -9,7 +10,7 @@ from ....io_formats.core.capabilities import Capabilities
 from ....io_formats.core.messages import Named, Report, Text
 from ....io_formats.core.scene import Material
 from ....io_formats.core.shading import Channel, Factor, Opacity, Projection, Shading, Texture, Tint
-from ... import arrays, compat
+from ... import arrays
 from ...export_options import ExportOptions
 from ..reading.image_maps import ImageReader, SurfaceLayers
 from ..reading.material_reading import COLOR_INPUTS, images_of, read_material, shader_of
@@ -34,8 +35,7 @@ def _same_color(
     found: set[tuple[float, ...]] = set()
     for obj in (one for one in objects if any(slot.material == material for slot in one.material_slots)):
         layers = obj.data.color_attributes if isinstance(obj.data, bpy.types.Mesh) else ()
-        number = layers.render_color_index if layers and not name else -1
-        layer = layers[number] if number >= 0 else layers.get(name) if layers else None
+        layer = layers.get(name or layers.default_color_name) if layers else None
         if layer is None or not len(layer.data):
             return None
         values = arrays.read(layer.data, "color", 4)
@@ -61,8 +61,10 @@ def losses(
     plain = read_material(material, Report(), lambda image, _report: Texture(image.name))
     if not _is_alpha_held(shading, diffuse, plain):
         left_out.mappings.append(Text("its transparency"))
-    if shading.occlusion is not None and _image_count(material) > (diffuse.image is not None):
-        left_out.mappings.append(Text("a product with ambient occlusion"))
+    if shading.occlusion is not None:
+        shader: Any = shader_of(material.node_tree)
+        if len(set(images_of(shader.inputs[COLOR_INPUTS[shader.type]]))) > (diffuse.image is not None):
+            left_out.mappings.append(Text("a product with ambient occlusion"))
     if shading.opacity is Opacity.ADD:
         left_out.settings.append(Text("additive blending"))
     if options.use_pbr_materials and needs_gltf(material):
@@ -105,10 +107,3 @@ def _is_alpha_held(shading: Shading, diffuse: Tint, plain: Material) -> bool:
         return abs(alpha.value - opacity) <= _SAME
     is_own = plain.texture is not None and alpha.image == diffuse.image
     return is_own and alpha == Factor(1.0, alpha.image, Channel.ALPHA) and shading.alpha_power == 1.0
-
-
-def _image_count(material: bpy.types.Material) -> int:
-    """Return the number of different images before the colour input of a material's shader."""
-    tree = compat.node_tree(material)
-    shader = shader_of(tree) if tree is not None else None
-    return len(set(images_of(shader.inputs[COLOR_INPUTS[shader.type]]))) if shader is not None else 0

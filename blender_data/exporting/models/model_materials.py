@@ -38,6 +38,8 @@ class ModelMaterials:
         self._shown: Sequence[bpy.types.Object] = ()
         self._plain: dict[str, bpy.types.Material] = {}
         """The temporary materials that stand for baked ones, by their names in the file."""
+        self._black: dict[str, bpy.types.Material] = {}
+        """Those of materials that only emit light, whose base colour is that light for the diffuse picture only."""
         self._blocks: Blocks = []
 
     def __enter__(self) -> None:
@@ -52,30 +54,28 @@ class ModelMaterials:
         self._shown = shown
         yield from self.bakery.bake(self._tasks(models, [node.mesh for node in nodes if node.mesh]))
         for name, shading in self.bakery.shadings.items():
-            seen = replace(shading, base_color=material_losses.diffuse_of(shading))
-            self._plain[name] = plain_material(self.bakery.materials[name], name, seen, self._blocks)
+            diffuse = material_losses.diffuse_of(shading)
+            self._plain[name] = plain_material(name, replace(shading, base_color=diffuse), self._blocks)
+            if diffuse is not shading.base_color:
+                self._black[name] = plain_material(name, shading, self._blocks)
         for model in models:
             for node in model.nodes(0):
                 node.mesh = self.bakery.renamed(node.mesh, model.mesh) if node.mesh is not None else None
             model.mesh = model.finest.mesh or model.mesh
 
     def _tasks(self, models: Sequence[ModelNodes], meshes: Sequence[Mesh]) -> Iterator[BakeTask]:
-        finest = list({id(model.mesh): model for model in reversed(models)}.values())[::-1]
+        ordered = sorted(models, key=lambda model: model.obj.name)  # not the active object first
+        finest = {id(model.mesh): model for model in (*ordered, *reversed(ordered))}.values()  # the first of each mesh
         for name, material in self._found(meshes).items():
-            surfaces = [
-                BakeSurface(
-                    self._objects.spaces.stand_in(model.obj),
-                    model.obj.name,
-                    self._layers(name, material, [model.mesh]),
-                    model.mesh,
-                    model.mesh.materials,
-                    is_plain=self._objects.meshes.is_plain(model.obj),
-                    has_instances=self._objects.has_instances(model.obj),
-                )
-                for model in finest
-                if name in model.mesh.materials
-            ]
-            yield BakeTask(name, material, surfaces)
+            shown = [model for model in finest if name in model.mesh.materials]
+            yield BakeTask(name, material, [self._surface(name, material, model) for model in shown])
+
+    def _surface(self, name: str, material: bpy.types.Material, model: ModelNodes) -> BakeSurface:
+        obj, mesh, read = model.obj, model.mesh, self._objects
+        layers = self._layers(name, material, [mesh])
+        made = BakeSurface(read.spaces.stand_in(obj), obj.name, layers, mesh, mesh.materials)
+        made.is_plain, made.has_instances = read.meshes.is_plain(obj), read.has_instances(obj)
+        return made
 
     def _found(self, meshes: Sequence[Mesh]) -> dict[str, bpy.types.Material]:
         """Return the materials of meshes by their names in the file."""
@@ -114,7 +114,7 @@ class ModelMaterials:
             plain.mapping = image.mapping if image is not None and plain.texture is not None else None
         report_other_images((one for one in others.values() if not needs_gltf(one)), report)
         if export.options.use_pbr_materials:
-            glb = gltf_materials(export.context, found, report)
+            glb = gltf_materials(export.context, {**found, **self._black}, report)
             for plain in made:
                 plain.gltf = glb.get(plain.name)
         return made

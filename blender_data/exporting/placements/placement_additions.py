@@ -82,7 +82,8 @@ def additions(
     text = "{} without faces now, so the file keeps the old mesh: {}"
     Report(found.messages).loss_of("mesh-without-faces", text, empty, most=_MOST_NAMES)
     if chosen:
-        source, capabilities = Source("OBJECTS", objects=tuple(chosen)), loaded.format.capabilities
+        source = Source("OBJECTS", objects=tuple(chosen))
+        capabilities = replace(loaded.format.capabilities, bakes_materials=False)  # neither a check nor a save bakes
         options, name = ExportOptions(use_hidden=True), objects.collection.name
         export = _NewNodesExport(ExportRequest(bpy.context, source, options, name, capabilities))
         scene = yield from export.steps()

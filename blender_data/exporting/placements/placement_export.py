@@ -140,7 +140,8 @@ class PlacementExport(SceneExport):
                     builder.add(obj)
                 builder.add_instances(instances)
                 builder.hide()
-            yield from scaled(self._bake(models), 0.5, 1.0)
+            yield from scaled(self.bakery.bake(models.bake_tasks()), 0.5, 1.0)
+            models.rename(self.bakery, (node for part in self.parts for node in part.nodes))
         if self.capabilities.joint_clips and self.options.clips != "NONE":
             yield from self._read_clips(models)
         parts = [PlacementPart(part.name, part.nodes) for part in self.parts]
@@ -187,16 +188,6 @@ class PlacementExport(SceneExport):
         """Return the part that an object instances, or None."""
         collection = _instanced(obj)
         return PartUse(self._part_of[collection]) if collection in self._part_of else None
-
-    def _bake(self, models: PlacedModels) -> Steps[None]:
-        """Bake the materials that need it; models and nodes get the names of further sets of pictures."""
-        yield from self.bakery.bake(models.bake_tasks())
-        changed = models.rename(self.bakery)
-        for node in (node for part in self.parts for node in part.nodes):
-            if isinstance(node.content, ModelUse):
-                names = changed[node.content.model]
-                slots = [replace(slot, material=names.get(slot.material, slot.material)) for slot in node.content.slots]
-                node.content = replace(node.content, slots=tuple(slots))
 
     def _read_materials(self, models: PlacedModels) -> None:
         used = {name: models.materials.by_name[name] for name in models.used_materials}

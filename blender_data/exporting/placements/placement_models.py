@@ -1,13 +1,13 @@
 """Models of a placement: meshes after evaluation, each stored once even if several objects show it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import bpy
 import numpy as np
 
-from ....io_formats.core.placement import Matrix, ModelUse, PlacedModel, SlotUse
+from ....io_formats.core.placement import Matrix, ModelUse, PlacedModel, PlacedNode, SlotUse
 from ....io_formats.core.scene import Clip, Mesh, Node, Scene, Surface
 from ....io_formats.passes.join_meshes import EqualMeshes
 from ... import file_records, names
@@ -179,12 +179,16 @@ class PlacedModels:
         for name in self.used_materials:
             yield BakeTask(name, self.materials.by_name[name], list(found[name].values()))
 
-    def rename(self, bakery: Bakery) -> list[dict[str, str]]:
-        """Rename the baked materials of all models; return the new names by the indices of the models."""
+    def rename(self, bakery: Bakery, nodes: Iterable[PlacedNode]) -> None:
+        """Rename the baked materials of all models and of the nodes that show them."""
         found = [bakery.names.get(id(model.mesh), {}) for model in self._models]
         for model in self._models:
             model.mesh = bakery.renamed(model.mesh, model.mesh)
-        return found
+        for node in nodes:
+            if isinstance(node.content, ModelUse):
+                given = found[node.content.model]
+                slots = (replace(one, material=given.get(one.material, one.material)) for one in node.content.slots)
+                node.content = replace(node.content, slots=tuple(slots))
 
     def layers(self) -> dict[str, SurfaceLayers]:
         """Return the layers of the first mesh with each material, by the name of the material."""

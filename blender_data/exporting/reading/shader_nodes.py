@@ -42,11 +42,8 @@ class LeftOut:
             text = "not part of the exported material: {}; {}"
             about.loss("material-mappings-left-out", text, joined(dict.fromkeys(self.mappings)), advice)
         if self.settings:
-            about.loss(
-                "material-settings-left-out",
-                "not part of the exported material: {}",
-                joined(dict.fromkeys(self.settings)),
-            )
+            text = "not part of the exported material: {}"
+            about.loss("material-settings-left-out", text, joined(dict.fromkeys(self.settings)))
         if self.color_spaces:
             text = (
                 "the colour space of {} is not the one that the target program assumes; choose sRGB for colours and "

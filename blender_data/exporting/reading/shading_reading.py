@@ -12,11 +12,11 @@ import bpy
 
 from ....io_formats.core.messages import Report, Text
 from ....io_formats.core.scene import Material
-from ....io_formats.core.shading import Channel, Factor, ImageMap, NormalMap, Opacity, Shading, Tint
+from ....io_formats.core.shading import Channel, Factor, NormalMap, Opacity, Shading, Tint
 from ... import compat
 from .image_maps import ImageMaps, ImageReader, SurfaceLayers
 from .material_reading import occlusion_inputs
-from .shader_nodes import LeftOut, Socket, output_of, source
+from .shader_nodes import LeftOut, Socket, output_of, source, sources
 from .socket_values import Product, SocketValues
 
 _COMBINATIONS = {"COMBINE_COLOR", "COMBRGB", "COMBXYZ"}
@@ -71,16 +71,14 @@ class NormalReader:
         node = found.node
         if node.type == "TEX_IMAGE":
             return _Color(found)
-        if _constants(found) == _GREEN_UP:
-            color = self._color(source(found.input(0)))
+        is_curve = node.type == "CURVE_RGB" and _inverts_green(node)
+        if is_curve or _constants(found) == _GREEN_UP:
+            color = self._color(source(found.input("Color" if is_curve else 0)))
             return _Color(color.image, not color.is_green_down, color.has_blue)
         if (flat := _flat_normals(found)) is not None:
             return flat
         if node.type in _COMBINATIONS and (combined := self._combined(found)) is not None:
             return combined
-        if node.type == "CURVE_RGB" and _inverts_green(node):
-            color = self._color(source(found.input("Color")))
-            return _Color(color.image, not color.is_green_down, color.has_blue)
         self._values.left_out.add_node(node)
         linked = [source(found.input(number)) for number, entry in enumerate(node.inputs) if entry.is_linked]
         inner = next((above for above in linked if not above.is_value), None)
@@ -96,19 +94,8 @@ class NormalReader:
             return None
         if (red.channel, green.channel) != (Channel.RED, Channel.GREEN):
             return None
-        image = _image_before(source(found.input(0)))
+        image = next((one for one in sources(found.input(0)) if one.node.type == "TEX_IMAGE"), None)
         return _Color(image, green.is_inverted, blue.image is not None) if image is not None else None
-
-
-def _image_before(found: Socket) -> Socket | None:
-    """Return the image from which a node separates a channel, or None."""
-    for _step in range(10):
-        if found.is_value:
-            return None
-        if found.node.type == "TEX_IMAGE":
-            return found
-        found = next((source(found.input(n)) for n, entry in enumerate(found.node.inputs) if entry.is_linked), found)
-    return None
 
 
 def _constants(found: Socket) -> tuple[tuple[float, ...], ...] | None:
@@ -213,14 +200,9 @@ def shading_of(material: bpy.types.Material, images: ImageReader, layers: Surfac
 
 def _viewport_shading(material: bpy.types.Material) -> Shading:
     red, green, blue, alpha = _display_color(material)
-    return Shading(
-        Tint((red, green, blue)),
-        Factor(material.metallic),
-        Factor(material.roughness),
-        opacity=opacity_of(material) if alpha < _OPAQUE else Opacity.OPAQUE,
-        alpha=Factor(alpha),
-        is_two_sided=not material.use_backface_culling,
-    )
+    opacity = opacity_of(material) if alpha < _OPAQUE else Opacity.OPAQUE
+    made = Shading(Tint((red, green, blue)), Factor(material.metallic), Factor(material.roughness), opacity=opacity)
+    return replace(made, alpha=Factor(alpha), is_two_sided=not material.use_backface_culling)
 
 
 def _display_color(material: bpy.types.Material) -> tuple[float, float, float, float]:
@@ -263,11 +245,8 @@ class _MaterialReader:
         surface = self._surface(source(Socket(output.inputs["Surface"])))
         if surface is None:
             return None
-        kind = surface.shader.node.type
-        made = {"BSDF_PRINCIPLED": self._principled, "BSDF_DIFFUSE": self._diffuse, "EMISSION": self._emission}[kind](
-            surface.shader
-        )
-        made = self._with_alpha(made, surface)
+        read = {"BSDF_PRINCIPLED": self._principled, "BSDF_DIFFUSE": self._diffuse, "EMISSION": self._emission}
+        made = self._with_alpha(read[surface.shader.node.type](surface.shader), surface)
         if made.occlusion is None:
             made = replace(made, occlusion=self._occlusion(tree))
         return replace(made, is_two_sided=not self.material.use_backface_culling)
@@ -312,17 +291,10 @@ class _MaterialReader:
         emitted, strength = self._emitted(shader)
         tint = values.color(shader.input("Specular Tint")) if "Specular Tint" in inputs else Product()
         specular = values.factor(shader.input("Specular IOR Level"))
-        return Shading(
-            base.tint,
-            values.factor(shader.input("Metallic")),
-            values.factor(shader.input("Roughness")),
-            replace(specular, value=specular.value * self._reflectance(shader)),
-            tint.tint,
-            NormalReader(values).read(shader.input("Normal")),
-            base.occlusion,
-            emission=emitted.tint if strength > 0.0 else None,
-            emission_strength=strength,
-        )
+        metallic, roughness = (values.factor(shader.input(name)) for name in ("Metallic", "Roughness"))
+        specular = replace(specular, value=specular.value * self._reflectance(shader))
+        normal, light = NormalReader(values).read(shader.input("Normal")), emitted.tint if strength > 0.0 else None
+        return Shading(base.tint, metallic, roughness, specular, tint.tint, normal, base.occlusion, light, strength)
 
     def _emitted(self, shader: Socket) -> tuple[Product, float]:
         """Return colour and strength of the emission. Nodes at one of them do not count if the other one is 0."""
@@ -362,10 +334,8 @@ class _MaterialReader:
     def _emission(self, shader: Socket) -> Shading:
         emitted = self._base_color(shader.input("Color"))
         strength = self.values.fixed(shader.input("Strength"), 1.0, "Strength")
-        black = Tint((0.0, 0.0, 0.0))
-        return Shading(
-            black, roughness=Factor(1.0), specular=Factor(0.0), emission=emitted.tint, emission_strength=strength
-        )
+        black, none = Tint((0.0, 0.0, 0.0)), Factor(0.0)
+        return Shading(black, none, Factor(1.0), none, emission=emitted.tint, emission_strength=strength)
 
     # -- transparency ---------------------------------------------------------------------------
 
@@ -426,16 +396,12 @@ class _MaterialReader:
             factor = self.values.factor(Socket(socket))
             if factor.image is not None:
                 return factor
-        for node in tree.nodes:
-            if node.type == "SEPARATE_COLOR" and not any(output.is_linked for output in node.outputs):
-                image = self._unused_image(node)
-                if image is not None:
-                    return Factor(1.0, image, Channel.RED)
+        separated = [node for node in tree.nodes if node.type == "SEPARATE_COLOR"]
+        unused = [node for node in separated if not any(output.is_linked for output in node.outputs)]
+        for found in (source(Socket(node.inputs[0])) for node in unused):
+            if not found.is_value and found.node.type == "TEX_IMAGE" and (image := self.values.maps.of(found)):
+                return Factor(1.0, image, Channel.RED)
         return None
-
-    def _unused_image(self, node: Any) -> ImageMap | None:
-        found = source(Socket(node.inputs[0]))
-        return self.values.maps.of(found) if not found.is_value and found.node.type == "TEX_IMAGE" else None
 
 
 def _is_transparent(found: Socket) -> bool:
