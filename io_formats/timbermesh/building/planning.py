@@ -1,5 +1,6 @@
 """Plan of the files of new buildings in a mod, with all refusals before the first byte is written."""
 
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -17,6 +18,8 @@ from .names import ENDING, GameNames
 
 _NAME = re.compile(r"[A-Za-z0-9_]+")
 _PICTURES = {b"\x89PNG": ".png", b"\xff\xd8\xff": ".jpg"}
+_MOST_DISTANCE = 2.0
+"""Metres by which colliders may reach beyond the cells: foundations reach more than 1 m below the ground."""
 _REMEDY = Text("choose New Timberborn Building with Replace to write it anew")
 
 
@@ -52,21 +55,23 @@ def template_of(like: str, mod: ModFolder, names: GameNames) -> dict[str, Any]:
     archive, path = names.archive, mod.templates.get(like) or Path(like)
     keys = [key for key in archive.keys if key.endswith(f"/{like.lower()}{ENDING}")] if archive is not None else []
     try:
-        if not like or not (path.is_file() or keys):
+        if not like or not (os.path.isfile(path) or keys):
             template = "Like: there is neither a file nor a building '{}'; those of the game need the game's folder"
             raise ExportError(template, like)
-        data = read_bytes(path) if path.is_file() or archive is None else archive.read(keys[0]) or b""
+        data = read_bytes(path) if os.path.isfile(path) or archive is None else archive.read(keys[0]) or b""
         found = exact(parse(data), data)
     except FormatError as problem:
         raise ExportError("Like: {}", problem.message, file=like) from None
-    if not isinstance(found, dict) or not {"BuildingSpec", "BlockObjectSpec"} <= found.keys():
+    named = {*members("building"), *members("entrance")} & found.keys() if isinstance(found, dict) else set()
+    if not {"BuildingSpec", "BlockObjectSpec"} <= {name for name in named if isinstance(found[name], dict)} == named:
         raise ExportError("Like: '{}' is not the blueprint of a building", like)
     return found
 
 
 def existing_folder(stem: str, mod: ModFolder, tool_group: str) -> str:
     """Return the folder of a building below the root of the mod: that of its blueprint if it is there already."""
-    new = mod.place(f"Buildings/{tool_group}/{stem.partition('.')[0]}/{stem}{ENDING}")
+    group = re.sub(r"\W+", "_", tool_group) or "Other"
+    new = mod.place(f"Buildings/{group}/{stem.partition('.')[0]}/{stem}{ENDING}")
     return mod.path_of(mod.templates.get(stem, new).parent)
 
 
@@ -93,9 +98,9 @@ def plan_building(
     other = mod.templates.get(building.stem, place)
     if place.exists() and not options.use_replace:
         raise ExportError("'{}' is there already; choose Replace, or rename the collection", path)
-    is_of_game = {building.name, building.stem.lower()} & {*names.buildings} and not place.exists()
-    if other != place or is_of_game:
-        where = other if other != place else Text("the game")
+    is_of_game = building.name.lower() in map(str.lower, names.buildings) and not place.exists()
+    if other != place or is_of_game or place in mod.planned:
+        where = other if other != place else Text("the game") if is_of_game else Text("another collection")
         raise ExportError("The name '{}' is taken by {}; rename the collection", building.stem, where)
     check_names(building, mod, names, report)
     template = template_of(options.like, mod, names) if options.kind == "LIKE" else None
@@ -122,7 +127,7 @@ def plan_models(building: Building, models: Sequence[bytes], mod: ModFolder) -> 
 def has_icon(building: Building, mod: ModFolder) -> bool:
     """Return whether an icon is planned, or there and not to be replaced."""
     places = [mod.place(building.icon + ending) for ending in _PICTURES.values()]
-    return any(place in mod.planned or (place.exists() and not building.options.use_replace) for place in places)
+    return any(place in mod.planned or (mod.content(place) and not building.options.use_replace) for place in places)
 
 
 def check_names(building: Building, mod: ModFolder, names: GameNames, report: Report) -> None:
@@ -147,6 +152,9 @@ def check_names(building: Building, mod: ModFolder, names: GameNames, report: Re
     errors = [problem for problem in found.messages if problem.kind is Kind.ERROR or is_certain]
     if errors:
         raise ExportError("{}", joined(errors, "; "), findings=errors)
+    if (distance := building.shape.outside()) > _MOST_DISTANCE:
+        template = "a collider or Access is {:.2f} m outside of the cells; check its location and scale"
+        report.warning("collider-outside", template, distance)
     report.messages += found.messages
 
 

@@ -1,6 +1,7 @@
 """New buildings of Timberborn from collections, and their re-export."""
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +104,9 @@ class EXPORT_SCENE_OT_timbermesh_building(LongWork, bpy.types.Operator):
 
     def stored_paths(self, context: bpy.types.Context) -> list[Any]:
         """Return the stored path of the blueprint that is written again."""
-        record = record_of(self.chosen(context)[0]) if self.use_written else None
+        record = None
+        with suppress(MeshferryError):  # the export reports it
+            record = record_of(self.chosen(context)[0]) if self.use_written else None
         return [record["blueprint"], record["options"]["mod"]] if record is not None else []
 
     def question(self, context: bpy.types.Context) -> str:
@@ -136,7 +139,7 @@ class EXPORT_SCENE_OT_timbermesh_building(LongWork, bpy.types.Operator):
     def steps(self, context: bpy.types.Context) -> Steps[set[str]]:
         """Write the buildings, or nothing."""
         messages, phrases = Messages(), [Text("nothing changed")]
-        name = ", ".join(collection.name for collection in self.chosen(context))
+        name = ", ".join(self.collections.splitlines() or [context.collection.name])
         with messages.outcome(name, name):
             plan = yield from self.plan(context)
             messages.warn("", plan.write())

@@ -15,6 +15,7 @@ from .....blender_data.exporting.object_selection import Source
 from .....blender_data.names import MARK, without_number
 from .....blender_data.steps import Steps, scaled
 from .....io_formats.core.errors import ExportError
+from .....io_formats.core.messages import Report
 from .....io_formats.core.options import resolve
 from .....io_formats.timbermesh.building.cells import Box, Shape, bounds_of, entrance_at, size_of
 from .....io_formats.timbermesh.building.options import BuildingOptions
@@ -51,6 +52,8 @@ class BuildingParts:
         self.entrance = _single(empties, _SLOT) or _single(points, _ENTRANCE)
         self.access = _single(points, _ACCESS)
         colliders = {obj for obj in objects if obj.type == "MESH" and obj.name.startswith(_COLLIDER)}
+        inside = {home for *_, child in stages for home in (child, *child.children_recursive)}
+        own = {obj for home in {collection, *collection.children_recursive} - inside for obj in home.objects}
         groups = [{*child.all_objects} for *_, child in stages]
         origin, matrix = whole.origin, Matrix()
         if origin is not None:
@@ -58,9 +61,9 @@ class BuildingParts:
             matrix = Matrix.LocRotScale(*(mark or matrix).decompose()[:2], None)
         self.origin = matrix
         others = whole.left_out | colliders | {*points}
-        self.sources = [replace(whole, left_out=others.union(*groups))]
+        self.sources = [replace(whole, left_out=others.union({*objects} - own))]
         self.sources += [Source("COLLECTION", child, origin=origin, left_out=others) for *_, child in stages]
-        self.colliders = [colliders.difference(*groups), *(colliders & group for group in groups)]
+        self.colliders = [colliders & own, *(colliders & group for group in groups)]
         self.objects = [obj for obj in objects if obj not in self.sources[0].left_out]
 
     def point(self, obj: bpy.types.Object) -> tuple[float, float, float]:
@@ -85,7 +88,7 @@ def _single(empties: Sequence[bpy.types.Object], name: str) -> bpy.types.Object 
 
 
 def encoded_models(
-    context: bpy.types.Context, parts: BuildingParts, options: BuildingOptions
+    context: bpy.types.Context, parts: BuildingParts, options: BuildingOptions, report: Report
 ) -> Steps[tuple[Shape, list[bytes], Box]]:
     """Encode the finished model and those of the stages; return them with the shape and the box of the finished one.
 
@@ -94,13 +97,15 @@ def encoded_models(
     MeshferryError
         A model cannot be exported, or is at a wrong place.
     """
-    values = resolve(TIMBERMESH.export_options.table(), headless=False)
+    # Stages and colliders overlap the finished model, so that all but one are usually hidden.
+    values = resolve(TIMBERMESH.export_options.table(), headless=False) | {"use_hidden": True}
     made, boxes, count = [], [], len(parts.sources)
     for number, source in enumerate(parts.sources):
         name = source.collection.name if source.collection is not None else ""
         steps = file_steps(context, source, name, TIMBERMESH, values)
         files = yield from scaled(steps, number / count, (number + 1) / count, name)
         made.append((yield from encode_steps(files.parts[0], Path(f"{name}.timbermesh"), TIMBERMESH, values)))
+        report.messages += [*files.messages, *(message for message in made[-1].messages if message.is_loss)]
         box = bounds_of(made[-1].scene)
         if box is None:
             raise ExportError("The collection '{}' has no mesh with faces", name)
@@ -153,11 +158,16 @@ def rendered_icon(parts: BuildingParts, box: Box) -> bytes:
             render.filepath = str(Path(folder, "icon.png"))
             bpy.ops.render.render(write_still=True, scene=scene.name)
             data = Path(render.filepath).read_bytes()
+            picture: Any = bpy.data.images.load(render.filepath)
+            is_empty = not any(picture.pixels[:][3::4])
+            bpy.data.images.remove(picture)
     except (TypeError, AttributeError, RuntimeError, OSError) as problem:
         reason = str(problem).strip().partition("\n")[0]
         raise ExportError("The icon cannot be rendered by Cycles ({}); choose a picture as Icon", reason) from None
     finally:
         bpy.data.scenes.remove(scene)
         bpy.data.batch_remove([*added, camera, *suns])
+    if is_empty:
+        raise ExportError("The icon would be empty: show the model in renders, or choose a picture as Icon")
     start, end = data.find(b"tEXt"), data.find(b"IDAT")  # between them: date and duration of the rendering
     return data[: start - 4] + data[end - 4 :] if 0 < start < end else data

@@ -8,7 +8,7 @@ from typing import Any
 
 from .....blender_data import file_records
 from .....blender_data.steps import Steps, scaled
-from .....io_formats.core.errors import ExportError, MeshferryError
+from .....io_formats.core.errors import ExportError, FormatError, MeshferryError
 from .....io_formats.core.format import OutputFile
 from .....io_formats.core.messages import Message, Report, Text, joined
 from .....io_formats.disk.atomic_write import make_folder, remove_file, replace_file
@@ -64,7 +64,7 @@ class PlannedBuildings:
             raise
         for collection, record in self.records:
             if collection.is_editable:
-                collection.meshferry.written_set = json.dumps(record)
+                file_records.write_set(collection, json.dumps(record))
         return messages
 
 
@@ -91,7 +91,7 @@ def plan_steps(
     names = game_names(options.game, plan.report)
     for number, collection in enumerate(collections):
         parts = BuildingParts(collection)
-        encoding = encoded_models(context, parts, options)
+        encoding = encoded_models(context, parts, options, plan.report)
         shape, models, box = yield from scaled(encoding, number / count, (number + 1) / count)
         name, faction = planning.name_and_faction(collection.name, options.faction, shape.materials, names)
         folder = planning.existing_folder(f"{name}.{faction}", mod, options.tool_group)
@@ -102,13 +102,17 @@ def plan_steps(
             if icon is None and not planning.has_icon(building, mod):
                 icon = rendered_icon(parts, box) if has_icon else b"\x89PNG"
             values = planning.plan_building(building, models, icon, mod, names, plan.report)
-        elif record["blueprint"] != str(place):
-            raise ExportError("The building is not at its stored path any more: {}", record["blueprint"])
+        elif record["blueprint"] != str(place) or not place.is_file():
+            template = "The building is not at its stored path any more: {}; choose New Timberborn Building"
+            raise ExportError(template, record["blueprint"])
         else:
             planning.check_names(building, mod, names, plan.report)
             planning.plan_models(building, models, mod)
             values = geometry(shape, is_stackable=record["values"][BLOCKS][-1]["Stackable"] != "None")
-            mod.planned[place] = planning.edited_blueprint(read_bytes(place), record["values"], values)
+            try:
+                mod.planned[place] = planning.edited_blueprint(read_bytes(place), record["values"], values)
+            except FormatError as problem:
+                raise problem.in_file(str(place)) from None
         facts = building.stem, collection.name, shape.size, shape.entrance, sorted(shape.materials), shape.triangles
         plan.facts.append(dict(zip(_FACTS, facts, strict=True)))
         given = {option.name: getattr(options, option.name) for option in OPTIONS}
