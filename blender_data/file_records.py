@@ -284,7 +284,7 @@ def write_set(collection: bpy.types.Collection, text: str) -> None:
 def restore_exports() -> None:
     """Store the records of exports in other formats and of sets again, after *Undo* or *Redo*."""
     sets = bpy.app.driver_namespace.get(_SETS, {})
-    for collection in bpy.data.collections if sets else ():
+    for collection in bpy.data.collections:
         if text := sets.get(collection.session_uid):
             collection.meshferry.written_set = text
     exports = session_exports() if _EXPORTS in bpy.app.driver_namespace else {}

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ..blender_data.steps import finish
-from ..io_formats.core.errors import ExportError, FormatError, MeshferryError
+from ..io_formats.core.errors import ExportError, MeshferryError
 from ..io_formats.core.messages import counted
 from ..io_formats.timbermesh.building.options import BuildingOptions
 from ..io_formats.timbermesh.game_names import FACTIONS
@@ -43,6 +43,8 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
                 for text in entries[-1]["warnings"]:
                     reporter.warn(path, text)
             except MeshferryError as problem:
+                if problem.file not in {"", path}:  # a file of the mod
+                    problem = ExportError("{}", problem.sentence())
                 entries[-1]["error"] = reporter.fail(path, problem)
             reporter.record(entries[-1])
     return 1 if any("error" in entry for entry in entries) else 0
@@ -57,9 +59,6 @@ def _written(session: BlendSession, path: Path, wanted: list[str], options: Buil
     named = [one.name for one in context.scene.collection.children_recursive if one.name.partition(".")[2] in FACTIONS]
     parts = parts_to_export(context.scene, wanted or named, several=True, with_meshes=True)
     with session.quiet():
-        try:
-            plan = finish(plan_steps(context, [part.collection or context.scene.collection for part in parts], options))
-        except FormatError as problem:  # of a file of the mod, not the .blend file
-            raise ExportError("{}", problem.sentence()) from None
+        plan = finish(plan_steps(context, [part.collection or context.scene.collection for part in parts], options))
         messages += plan.write()
     return {"files": [*map(str, plan.files)], "buildings": plan.facts, **warnings_entry(messages)}

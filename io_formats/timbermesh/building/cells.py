@@ -1,11 +1,9 @@
 """Size, cells, entrance, colliders and construction base of a new building, from the bounds of its models."""
 
-import copy
 import json
 import math
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -32,14 +30,9 @@ _MOST_GAP = 1.05
 """Distance in metres of a model from its origin at which a row of cells would be empty."""
 
 
-@cache
-def _members() -> dict[str, Any]:
-    return dict(json.loads(Path(__file__).with_name("members.json").read_text("utf-8")))
-
-
 def members(name: str) -> dict[str, Any]:
-    """Return a copy of a group of members with their usual values."""
-    return copy.deepcopy(dict(_members()[name]))
+    """Return a group of members with their usual values."""
+    return dict(json.loads(Path(__file__).with_name("members.json").read_text("utf-8"))[name])
 
 
 @dataclass(frozen=True)
@@ -64,8 +57,8 @@ class Shape:
         """Return the distance in metres by which a collider or the point of access is outside of the cells."""
         x, y, z = self.access or (0.0, 0.0, 0.0)
         boxes = np.array([*self.colliders, *chain(*self.stages), ((-x, -z, y), (-x, -z, y))])
-        low, high = boxes[:, 0].min(axis=0), boxes[:, 1].max(axis=0)
-        return float(max(*(high - (0, 0, self.size[2])), *((-self.size[0], -self.size[1], 0) - low)))
+        low, high = (-self.size[0], -self.size[1], 0), (0, 0, self.size[2])
+        return float(np.maximum(boxes[:, 1] - high, low - boxes[:, 0]).max())
 
 
 def bounds_of(scene: Scene) -> Box | None:
@@ -97,7 +90,9 @@ def size_of(box: Box, wanted: Cell = (0, 0, 0)) -> Cell:
     x, y, z = (count or max(1, found) for count, found in zip(wanted, derived, strict=True))
     for axis, count, reach in zip("XYZ", (x, y, z), (*-low[:2], high[2]), strict=True):
         if reach > count + MOST_OUTSIDE + 1e-4 or count > _MOST_SIDE:
-            template = "Size {} is {}, but the model reaches to {:.2f} m; enter at least {} (at most {}) or 0, or scale the model"
+            template = (
+                "Size {} is {}, but the model reaches to {:.2f} m; enter at least {} (at most {}) or 0, or scale it"
+            )
             raise ExportError(template, axis, count, reach, math.ceil(reach - MOST_OUTSIDE), _MOST_SIDE)
     return x, y, z
 

@@ -1,6 +1,5 @@
 """The blueprint of a new building: all members, or those of another blueprint with a new model."""
 
-import copy
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -15,7 +14,7 @@ from .cells import Shape, base_child, geometry, members
 from .names import GameNames
 from .options import BuildingOptions
 
-_ENTRY = re.compile(r"\s*([\w.-]+)\s+(-?\d{1,9})\s*")
+_ENTRY = re.compile(r"([\w.-]+)\s+(-?\d{1,9})")
 
 
 @dataclass(frozen=True)
@@ -61,12 +60,11 @@ def cost_of(text: str) -> list[dict[str, Any]]:
     ExportError
         An entry is not a name and an amount above 0, or names a good again.
     """
-    found = []
-    for entry in filter(str.strip, text.split(",")):
+    found: list[dict[str, Any]] = []
+    for entry in filter(None, map(str.strip, text.split(","))):
         match = _ENTRY.fullmatch(entry)
         if match is None or int(match[2]) < 1 or match[1] in [good["Id"] for good in found]:
-            template = "Cost: '{}' must be a good, named once, and an amount above 0, such as Log 10"
-            raise ExportError(template, entry.strip())
+            raise ExportError("Cost: '{}' must be a good, named once, and an amount above 0, such as Log 10", entry)
         found.append({"Id": match[1], "Amount": int(match[2])})
     return found
 
@@ -87,7 +85,7 @@ def blueprint_of(
         The kind of the building needs an entrance.
     """
     options, shape = building.options, building.shape
-    root = members("building") if template is None else copy.deepcopy(dict(template))
+    root = members("building") if template is None else dict(template)
     spec = root["BlockObjectSpec"]
     old = spec.pop("BlocksSpec", None) or spec
     is_stackable = options.kind == "PLATFORM" or '"Stackable": "BlockObject"' in json.dumps(old)

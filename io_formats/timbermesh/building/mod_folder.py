@@ -123,8 +123,7 @@ class ModFolder:
         there.sort(key=lambda place: not any(key.encode() in (self.content(place) or b"") for key in texts))
         place = there[0] if there else self.place("Localizations/enUS.csv")
         try:
-            data = self.content(place) or b""
-            self.planned[place] = with_texts(data, texts, is_replaced=is_replaced)
+            self.planned[place] = with_texts(self.content(place) or b"", texts, is_replaced=is_replaced)
         except (UnicodeError, csv.Error) as problem:
             raise ExportError("The texts are not CSV in UTF-8: {}; mend them first", problem, file=place) from None
 
@@ -139,7 +138,7 @@ class ModFolder:
         found = {place: data for place, data in self.planned.items() if not place.exists() or read_bytes(place) != data}
         for folder in {next(above for above in place.parents if above.exists()) for place in found}:
             if not (folder.is_dir() and os.access(folder, os.W_OK)):
-                raise ExportError("No file can be made in it; mend this, or choose another folder of a mod", file=folder)
+                raise ExportError("No file can be written into it; mend this, or choose another mod", file=folder)
         return dict(sorted(found.items(), key=lambda pair: pair[0] in self._lists))
 
 

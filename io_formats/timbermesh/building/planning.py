@@ -65,7 +65,7 @@ def template_of(like: str, mod: ModFolder, names: GameNames) -> dict[str, Any]:
     named = {*members("building"), *members("entrance")} & found.keys() if isinstance(found, dict) else set()
     if not {"BuildingSpec", "BlockObjectSpec"} <= {name for name in named if isinstance(found[name], dict)} == named:
         raise ExportError("Like: '{}' is not the blueprint of a building", like)
-    return found
+    return dict(found)
 
 
 def existing_folder(stem: str, mod: ModFolder, tool_group: str) -> str:
@@ -153,8 +153,7 @@ def check_names(building: Building, mod: ModFolder, names: GameNames, report: Re
     if errors:
         raise ExportError("{}", joined(errors, "; "), findings=errors)
     if (distance := building.shape.outside()) > _MOST_DISTANCE:
-        template = "a collider or Access is {:.2f} m outside of the cells; check its location and scale"
-        report.warning("collider-outside", template, distance)
+        report.warning("collider-outside", "a collider or Access is {:.2f} m outside of the cells; check it", distance)
     report.messages += found.messages
 
 

@@ -1,7 +1,6 @@
 """New buildings of Timberborn from collections, and their re-export."""
 
 import json
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -104,9 +103,8 @@ class EXPORT_SCENE_OT_timbermesh_building(LongWork, bpy.types.Operator):
 
     def stored_paths(self, context: bpy.types.Context) -> list[Any]:
         """Return the stored path of the blueprint that is written again."""
-        record = None
-        with suppress(MeshferryError):  # the export reports it
-            record = record_of(self.chosen(context)[0]) if self.use_written else None
+        is_there = all(name in context.blend_data.collections for name in self.collections.splitlines())
+        record = record_of(self.chosen(context)[0]) if self.use_written and is_there else None
         return [record["blueprint"], record["options"]["mod"]] if record is not None else []
 
     def question(self, context: bpy.types.Context) -> str:

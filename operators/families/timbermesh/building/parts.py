@@ -2,6 +2,7 @@
 
 import re
 import tempfile
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -158,16 +159,13 @@ def rendered_icon(parts: BuildingParts, box: Box) -> bytes:
             render.filepath = str(Path(folder, "icon.png"))
             bpy.ops.render.render(write_still=True, scene=scene.name)
             data = Path(render.filepath).read_bytes()
-            picture: Any = bpy.data.images.load(render.filepath)
-            is_empty = not any(picture.pixels[:][3::4])
-            bpy.data.images.remove(picture)
     except (TypeError, AttributeError, RuntimeError, OSError) as problem:
         reason = str(problem).strip().partition("\n")[0]
         raise ExportError("The icon cannot be rendered by Cycles ({}); choose a picture as Icon", reason) from None
     finally:
         bpy.data.scenes.remove(scene)
         bpy.data.batch_remove([*added, camera, *suns])
-    if is_empty:
-        raise ExportError("The icon would be empty: show the model in renders, or choose a picture as Icon")
     start, end = data.find(b"tEXt"), data.find(b"IDAT")  # between them: date and duration of the rendering
+    if max(zlib.decompressobj().decompress(data[end + 4 :])) < 5:  # zeros and the filters of rows
+        raise ExportError("The icon would be empty: show the model in renders, or choose a picture as Icon")
     return data[: start - 4] + data[end - 4 :] if 0 < start < end else data

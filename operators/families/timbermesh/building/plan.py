@@ -8,7 +8,7 @@ from typing import Any
 
 from .....blender_data import file_records
 from .....blender_data.steps import Steps, scaled
-from .....io_formats.core.errors import ExportError, FormatError, MeshferryError
+from .....io_formats.core.errors import ExportError, MeshferryError
 from .....io_formats.core.format import OutputFile
 from .....io_formats.core.messages import Message, Report, Text, joined
 from .....io_formats.disk.atomic_write import make_folder, remove_file, replace_file
@@ -102,17 +102,14 @@ def plan_steps(
             if icon is None and not planning.has_icon(building, mod):
                 icon = rendered_icon(parts, box) if has_icon else b"\x89PNG"
             values = planning.plan_building(building, models, icon, mod, names, plan.report)
-        elif record["blueprint"] != str(place) or not place.is_file():
-            template = "The building is not at its stored path any more: {}; choose New Timberborn Building"
+        elif str(mod.templates.get(building.stem)) != record["blueprint"]:
+            template = "The building is not at its stored path, or is damaged: {}; choose New Timberborn Building"
             raise ExportError(template, record["blueprint"])
         else:
             planning.check_names(building, mod, names, plan.report)
             planning.plan_models(building, models, mod)
             values = geometry(shape, is_stackable=record["values"][BLOCKS][-1]["Stackable"] != "None")
-            try:
-                mod.planned[place] = planning.edited_blueprint(read_bytes(place), record["values"], values)
-            except FormatError as problem:
-                raise problem.in_file(str(place)) from None
+            mod.planned[place] = planning.edited_blueprint(read_bytes(place), record["values"], values)
         facts = building.stem, collection.name, shape.size, shape.entrance, sorted(shape.materials), shape.triangles
         plan.facts.append(dict(zip(_FACTS, facts, strict=True)))
         given = {option.name: getattr(options, option.name) for option in OPTIONS}
