@@ -283,9 +283,8 @@ def write_set(collection: bpy.types.Collection, text: str) -> None:
 
 def restore_exports() -> None:
     """Store the records of exports in other formats and of sets again, after *Undo* or *Redo*."""
-    sets = bpy.app.driver_namespace.get(_SETS, {})
     for collection in bpy.data.collections:
-        if text := sets.get(collection.session_uid):
+        if text := bpy.app.driver_namespace.get(_SETS, {}).get(collection.session_uid):
             collection.meshferry.written_set = text
     exports = session_exports() if _EXPORTS in bpy.app.driver_namespace else {}
     owners = {owner.session_uid: owner for owner in (*bpy.data.objects, *bpy.data.collections)} if exports else {}

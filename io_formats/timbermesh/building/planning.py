@@ -16,7 +16,7 @@ from .document import Building, blueprint_of, cost_of, exact
 from .mod_folder import ModFolder, file_of, json_text
 from .names import ENDING, GameNames
 
-_NAME = re.compile(r"[A-Za-z0-9_]+")
+_NAME = re.compile(r"[A-Za-z0-9_]{1,99}")
 _PICTURES = {b"\x89PNG": ".png", b"\xff\xd8\xff": ".jpg"}
 _MOST_DISTANCE = 2.0
 """Metres by which colliders may reach beyond the cells: foundations reach more than 1 m below the ground."""
@@ -33,7 +33,9 @@ def name_and_faction(collection: str, choice: str, materials: Iterable[str], nam
     """
     name, _dot, end = collection.partition(".")
     if not _NAME.fullmatch(name) or (end and end not in FACTIONS):
-        template = "'{}' does not name a building: use letters, digits and _ and then .{} or .{}, without a number"
+        template = (
+            "'{}' does not name a building: use up to 99 letters, digits, _ and then .{} or .{}, without a number"
+        )
         raise ExportError(template, collection, *FACTIONS)
     found = [faction for faction in FACTIONS if faction.upper() == choice or (choice == "AUTO" and faction == end)]
     own = [{faction for faction in FACTIONS if name in names.materials.get(faction, ())} for name in materials]

@@ -187,6 +187,7 @@ def test_damaged_files_of_the_mod_are_named(tmp_path: Path, path: str, data: byt
         ("Hut.Folktails.001", "AUTO", [], "without a number"),
         ("Hut.Beavers", "AUTO", [], "then .Folktails or .IronTeeth"),
         ("Garden Hut", "AUTO", [], "letters, digits"),
+        ("H" * 100, "FOLKTAILS", [], "up to 99"),
     ],
 )
 def test_name_and_faction(name: str, choice: str, materials: list[str], expected: Any) -> None:

@@ -166,6 +166,7 @@ def rendered_icon(parts: BuildingParts, box: Box) -> bytes:
         bpy.data.scenes.remove(scene)
         bpy.data.batch_remove([*added, camera, *suns])
     start, end = data.find(b"tEXt"), data.find(b"IDAT")  # between them: date and duration of the rendering
-    if max(zlib.decompressobj().decompress(data[end + 4 :])) < 5:  # zeros and the filters of rows
+    first = data[end + 4 : end + 4 + int.from_bytes(data[end - 4 : end])]
+    if max(zlib.decompressobj().decompress(first)) < 5:  # zeros and numbers of filters, which fit into the first chunk
         raise ExportError("The icon would be empty: show the model in renders, or choose a picture as Icon")
     return data[: start - 4] + data[end - 4 :] if 0 < start < end else data
