@@ -191,9 +191,11 @@ def test_hidden_and_shared_objects_belong_to_the_model(clean_blender, write, tmp
     box(bpy, lost, "Chimney", (-2, -2, 2), (0, 0, 9), at=(7, 5, 0))
     for name in ("Walls", "ColliderLow"):
         bpy.data.collections["ConstructionStage0"].objects.link(bpy.data.objects[name])
+    empty(bpy, bpy.data.collections["ConstructionStage0"], "#Slot#Entrance", (0, 0, 0))
     layer = layer_of(bpy.context.view_layer.layer_collection, hut.name)
     layer_of(layer, "ConstructionStage0").hide_viewport = layer_of(layer, "Lost").exclude = True
     bpy.data.objects["Roof"].hide_set(True)
+    bpy.data.objects["Roof"].data.materials.append(bpy.data.materials.new("BaseMetal.IronTeeth"))  # of no face
     write(tmp_path, kind="WITH_ENTRANCE")
     assert "'Chimney': disabled in viewports" in bpy.context.window_manager.meshferry_report.summary
     root = blueprint(tmp_path)

@@ -48,13 +48,13 @@ class BuildingParts:
         if [number for number, *_ in stages] != [*range(len(stages))]:
             raise ExportError("Number the construction stages from 0: {}", [name for _, name, _ in stages])
         objects = [*collection.all_objects]
-        empties = [obj for obj in objects if obj.type == "EMPTY"]
+        inside = {home for *_, child in stages for home in (child, *child.children_recursive)}
+        own = {obj for home in {collection, *collection.children_recursive} - inside for obj in home.objects}
+        empties = [obj for obj in own if obj.type == "EMPTY"]
         points = [obj for obj in empties if without_number(obj.name) in {_ENTRANCE, _ACCESS}]
         self.entrance = _single(empties, _SLOT) or _single(points, _ENTRANCE)
         self.access = _single(points, _ACCESS)
         colliders = {obj for obj in objects if obj.type == "MESH" and obj.name.startswith(_COLLIDER)}
-        inside = {home for *_, child in stages for home in (child, *child.children_recursive)}
-        own = {obj for home in {collection, *collection.children_recursive} - inside for obj in home.objects}
         groups = [{*child.all_objects} for *_, child in stages]
         origin, matrix = whole.origin, Matrix()
         if origin is not None:
@@ -119,7 +119,7 @@ def encoded_models(
     access = (-x, z, -y) if point is not None else None
     nodes, *others = ([*encoded.scene.nodes] for encoded in made)
     meshes = [node.mesh for node in sum(others, nodes) if node.mesh is not None]
-    materials = frozenset(name for mesh in meshes for name in mesh.materials)
+    materials = frozenset(mesh.materials[slot] for mesh in meshes for slot in np.unique(mesh.material_index))
     names, triangles = frozenset(node.name for node in nodes), made[0].scene.triangle_count
     shape = Shape(size, colliders[0], colliders[1:], entrance, access, names, materials, triangles)
     return shape, [encoded.outputs[-1].data for encoded in made], boxes[0]
