@@ -59,6 +59,9 @@ class ModFolder:
         self.materials = mod_collections(self.root, Report())
         manifests = [place for place in (self._files.get(MANIFEST), folder / MANIFEST) if place and place.is_file()]
         self.manifest = _document(manifests[0]) if manifests else None
+        for name, usual in members("manifest").items():
+            if self.manifest is not None and type(self.manifest.get(name, [])) is not type(usual):
+                raise FormatError("The file is damaged: {} is missing or wrong; mend it first", name, file=manifests[0])
 
     def _read_blueprint(self, place: Path) -> None:
         try:
@@ -136,7 +139,7 @@ class ModFolder:
             A file cannot be written.
         """
         found = {place: data for place, data in self.planned.items() if not place.exists() or read_bytes(place) != data}
-        for folder in {next(above for above in place.parents if above.exists()) for place in found}:
+        for folder in {next((above for above in place.parents if above.exists()), place) for place in found}:
             if not (folder.is_dir() and os.access(folder, os.W_OK)):
                 raise ExportError("No file can be written into it; mend this, or choose another mod", file=folder)
         return dict(sorted(found.items(), key=lambda pair: pair[0] in self._lists))

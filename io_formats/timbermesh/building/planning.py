@@ -72,7 +72,7 @@ def template_of(like: str, mod: ModFolder, names: GameNames) -> dict[str, Any]:
 
 def existing_folder(stem: str, mod: ModFolder, tool_group: str) -> str:
     """Return the folder of a building below the root of the mod: that of its blueprint if it is there already."""
-    group = re.sub(r"\W+", "_", tool_group) or "Other"
+    group = re.sub(r"\W+", "_", tool_group)[:60] or "Other"
     new = mod.place(f"Buildings/{group}/{stem.partition('.')[0]}/{stem}{ENDING}")
     return mod.path_of(mod.templates.get(stem, new).parent)
 
@@ -112,6 +112,11 @@ def plan_building(
         ending = next((ending for start, ending in _PICTURES.items() if icon.startswith(start)), None)
         if ending is None:
             raise ExportError("Icon: '{}' is neither a PNG nor a JPG picture", options.icon)
+        twin = mod.place(building.icon + next(other for other in _PICTURES.values() if other != ending))
+        if mod.content(twin):
+            raise ExportError(
+                "Another icon is there: {}; remove it, or choose a picture of this kind", mod.path_of(twin)
+            )
         mod.planned[mod.place(building.icon + ending)] = icon
         mod.planned[mod.place(f"{building.icon}{ending}.meta.json")] = file_of(members("icon"))
     mod.planned[place] = file_of(root)

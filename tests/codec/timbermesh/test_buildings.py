@@ -143,6 +143,7 @@ def test_texts_are_added_and_all_other_bytes_stay(data: bytes, is_replaced: bool
         ({"kind": "LIKE", "like": ""}, "neither a file nor a building"),
         ({"kind": "LIKE", "like": "x" * 300}, "neither a file nor a building"),
         ({"icon": b"GIF"}, "neither a PNG nor a JPG"),
+        ({"collection": "Old.Folktails", "icon": b"\xff\xd8\xff", "use_replace": True}, "OldIcon.png; remove it"),
     ],
 )
 def test_refusals_write_nothing(tmp_path: Path, given: dict[str, Any], words: str) -> None:
@@ -159,6 +160,8 @@ def test_refusals_write_nothing(tmp_path: Path, given: dict[str, Any], words: st
     ("path", "data"),
     [
         ("manifest.json", b"{"),
+        ("manifest.json", b"{}"),
+        ("manifest.json", b'{"Name": 5}'),
         (LIST, b'{"TemplateCollectionSpec": {'),
         (LIST, b'{"TemplateCollectionSpec": {"CollectionId": "Buildings.Folktails", "Blueprints": 5}}'),
         ("TemplateCollections/Other.blueprint.json", b"\xff"),
