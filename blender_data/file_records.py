@@ -197,7 +197,7 @@ class SessionFile:
     """Digest of the file as an export last wrote it; empty if the export did not change the file."""
 
 
-_SESSION, _EXPORTS = "meshferry_files", "meshferry_exports"
+_SESSION, _EXPORTS, _SETS = "meshferry_files", "meshferry_exports", "meshferry_sets"
 
 
 def session_files() -> dict[str, SessionFile]:
@@ -275,8 +275,17 @@ def _store_record(owner: Any, record: FileRecord, *, is_target: bool) -> None:
     stored.owner = owner.name
 
 
+def write_set(collection: bpy.types.Collection, text: str) -> None:
+    """Store what a collection remembers of the files that were written from it."""
+    collection.meshferry.written_set = text
+    bpy.app.driver_namespace.setdefault(_SETS, {})[collection.session_uid] = text
+
+
 def restore_exports() -> None:
-    """Store the records of exports in other formats again, after *Undo* or *Redo*."""
+    """Store the records of exports in other formats and of sets again, after *Undo* or *Redo*."""
+    for collection in bpy.data.collections:
+        if text := bpy.app.driver_namespace.get(_SETS, {}).get(collection.session_uid):
+            collection.meshferry.written_set = text
     exports = session_exports() if _EXPORTS in bpy.app.driver_namespace else {}
     owners = {owner.session_uid: owner for owner in (*bpy.data.objects, *bpy.data.collections)} if exports else {}
     for (uid, name), record in exports.items():

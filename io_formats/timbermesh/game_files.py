@@ -67,20 +67,8 @@ EXAMPLE_MODELS = "TimberbornExampleModels.blend"
 MANIFEST = "manifest.json"
 """File in the main folder of a mod."""
 
-_INSTALLATIONS = (
-    ("steamapps", "common", "Timberborn", "Timberborn_Data", "StreamingAssets", "Modding"),
-    (
-        "steamapps",
-        "common",
-        "Timberborn",
-        "Timberborn.app",
-        "Contents",
-        "Resources",
-        "Data",
-        "StreamingAssets",
-        "Modding",
-    ),
-)
+_DATA = ("Timberborn_Data", "Timberborn.app/Contents/Resources/Data")
+_INSTALLATIONS = [f"steamapps/common/Timberborn/{data}/StreamingAssets/Modding".split("/") for data in _DATA]
 """Folders from a library of games down to the archive, on Windows and Linux and on macOS."""
 _SUFFIXES = [parts[start:] for parts in _INSTALLATIONS for start in range(len(parts) + 1)]
 _MOST_LEVELS = 8

@@ -23,19 +23,10 @@ SLOT_KEYWORDS = ("Entrance", "Bot", "Seat")
 
 FACTIONS = ("Folktails", "IronTeeth")
 
+_PLANKS = ("Grey", "Brown", "DarkBrown", "LightBrown", "Mossy", "Indigo", "White", "Yellow", "MetalForged")
 _COLORS = {
     "BaseWood": ("Brown", "DarkBrown", "LightBrown", "Grey", "White", "Indigo", "DarkRed", "Yellow", "Green"),
-    "IrregularPlanks": (
-        "Grey",
-        "Brown",
-        "DarkBrown",
-        "LightBrown",
-        "Mossy",
-        "Indigo",
-        "White",
-        "Yellow",
-        "MetalForged",
-    ),
+    "IrregularPlanks": _PLANKS,
     "Plaster": ("White", "Black", "Orange"),
 }
 _BASES = (

@@ -14,11 +14,14 @@ pytestmark = pytest.mark.needs_bpy
 
 @pytest.fixture
 def blend(clean_blender: Any, tmp_path: Path) -> Path:
-    """Return a .blend file with a box of one cell in a collection for each faction."""
+    """Return a .blend file with a box of one cell in a collection for each faction, and other objects beside it."""
     bpy = clean_blender
+    group = bpy.data.collections.new("Buildings")
+    bpy.context.scene.collection.children.link(group)
+    bpy.context.scene.collection.objects.link(bpy.data.objects.new("Cube", bpy.data.meshes.new("Cube")))
     for faction in ("Folktails", "IronTeeth"):
         collection = bpy.data.collections.new(f"Crate.{faction}")
-        bpy.context.scene.collection.children.link(collection)
+        group.children.link(collection)
         mesh = bpy.data.meshes.new("Crate")
         corners = [(x, y, z) for x in (-1, 0) for y in (-1, 0) for z in (0, 1)]
         faces = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
@@ -47,3 +50,6 @@ def test_buildings_of_a_file(meshferry: Callable, blend: Path, tmp_path: Path) -
     done = meshferry("building", blend, "--mod", mod, "--replace", *options)
     assert (done.status, done.out.count("0 files changed"), files_of(mod)) == (0, 1, before)
     assert meshferry("building", blend, "--mod", mod, "--collection", "Nowhere").status == 1
+    (mod / "manifest.json").write_text("{")
+    done = meshferry("building", blend, "--mod", mod, "--replace", *options)
+    assert (done.status, f"{mod / 'manifest.json'}: The file is damaged" in done.err) == (1, True)

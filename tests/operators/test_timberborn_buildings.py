@@ -178,6 +178,85 @@ def test_several_collections_share_icon_and_texts(clean_blender, write, tmp_path
     assert [name.startswith("TemplateCollection") for name in written] == [False] * (len(written) - 2) + [True, True]
 
 
+def layer_of(layer, name):
+    return next(one for one in layer.children if one.collection.name == name)
+
+
+def test_hidden_and_shared_objects_belong_to_the_model(clean_blender, write, tmp_path):
+    """The eye hides stages only from the artist; what Blender does not evaluate is reported."""
+    bpy = clean_blender
+    hut = make_hut(bpy)
+    roof, lost = (collection_of(bpy, name, hut) for name in ("Roof", "Lost"))
+    box(bpy, roof, "Roof", (-2, -2, 1.6), (0, 0, 2.9), at=(7, 5, 0))
+    box(bpy, lost, "Chimney", (-2, -2, 2), (0, 0, 9), at=(7, 5, 0))
+    for name in ("Walls", "ColliderLow"):
+        bpy.data.collections["ConstructionStage0"].objects.link(bpy.data.objects[name])
+    empty(bpy, bpy.data.collections["ConstructionStage0"], "#Slot#Entrance", (0, 0, 0))
+    layer = layer_of(bpy.context.view_layer.layer_collection, hut.name)
+    layer_of(layer, "ConstructionStage0").hide_viewport = layer_of(layer, "Lost").exclude = True
+    bpy.data.objects["Roof"].hide_set(True)
+    bpy.data.objects["Roof"].data.materials.append(bpy.data.materials.new("BaseMetal.IronTeeth"))  # of no face
+    write(tmp_path, kind="WITH_ENTRANCE")
+    assert "'Chimney': disabled in viewports" in bpy.context.window_manager.meshferry_report.summary
+    root = blueprint(tmp_path)
+    stage = root["Children"]["#Unfinished"]["Children"]["ConstructionStage0"]
+    assert root["BlockObjectSpec"]["Size"]["Z"] == 3
+    assert len(root["Children"]["#Finished"]["CollidersSpec"]["BoxColliders"]) == 2
+    assert len(stage["CollidersSpec"]["BoxColliders"]) == 1
+    names = ("Hut.Folktails.Model", "Hut.Folktails.ConstructionStage0.Model")
+    models = [oracle.parse((tmp_path / FOLDER / f"{name}.timbermesh").read_bytes()) for name in names]
+    assert [sum(node.vertexCount for node in model.nodes) for model in models] == [48, 48]
+    assert judged(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("names", "options", "words"),
+    [
+        (["Hut.Folktails", "Hut.Folktails"], {}, "taken by another collection"),
+        (["Hut.Folktails", "hut.Folktails"], {}, "taken by another collection"),
+        (["Hut.Folktails", "Nope.Folktails"], {}, "There is no collection 'Nope.Folktails'"),
+        (["Nope.Folktails"], {"use_written": True}, "There is no collection 'Nope.Folktails'"),
+    ],
+)
+def test_one_refused_collection_prevents_all(clean_blender, write, tmp_path, names, options, words):
+    for name, x in (("Hut.Folktails", 7), ("hut.Folktails", 27)):
+        make_hut(clean_blender, name, (x, 5, 0))
+    with pytest.raises(RuntimeError, match=words) as caught:
+        write(tmp_path, *names, **options)
+    assert str(caught.value).strip().count("\n") == 0
+    assert files_of(tmp_path) == {}
+
+
+def test_undo_does_not_take_back_what_is_remembered_of_the_files(clean_blender, write, tmp_path):
+    from meshferry.blender_data.property_groups import stored_paths
+
+    bpy = clean_blender
+    hut, walls = make_hut(bpy), bpy.data.objects["Walls"]
+    write(tmp_path, kind="WITH_ENTRANCE")
+    before = hut.meshferry.written_set
+    again = partial(bpy.ops.export_scene.timbermesh_building, use_written=True, collections=hut.name)
+    for height in (2, 1):
+        walls.scale.z = height
+        bpy.context.view_layer.update()
+        hut.meshferry.written_set = before  # as undo does
+        stored_paths.after_undo()
+        again()
+        assert blueprint(tmp_path)["BlockObjectSpec"]["Size"]["Z"] == 2 * height
+    path = tmp_path / FOLDER / "Hut.Folktails.blueprint.json"
+    path.write_text("{")
+    with pytest.raises(RuntimeError, match=rf"is damaged: {path}; choose"):
+        again()
+
+
+@pytest.mark.slow
+def test_an_empty_icon_is_refused(clean_blender, write, tmp_path):
+    make_hut(clean_blender)
+    clean_blender.data.objects["Walls"].hide_render = True
+    with pytest.raises(RuntimeError, match="icon would be empty"):
+        write(tmp_path, icon=None)
+    assert files_of(tmp_path) == {}
+
+
 def _outside(bpy):
     bpy.data.objects["#Origin"].location.x -= 2
 

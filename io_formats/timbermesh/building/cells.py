@@ -1,11 +1,10 @@
 """Size, cells, entrance, colliders and construction base of a new building, from the bounds of its models."""
 
-import copy
 import json
 import math
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -25,17 +24,15 @@ Point = tuple[float, float, float]
 _LEAST_OUTSIDE = 0.2
 _FLAT = 0.1
 """Smallest side of a collider: one without volume cannot be clicked. Also the height that needs no cell above."""
-_MOST_SIDE = 100
-
-
-@cache
-def _members() -> dict[str, Any]:
-    return dict(json.loads(Path(__file__).with_name("members.json").read_text("utf-8")))
+_MOST_SIDE = 30
+"""A blueprint of 30 x 30 x 30 cells has 5 MB."""
+_MOST_GAP = 1.05
+"""Distance in metres of a model from its origin at which a row of cells would be empty."""
 
 
 def members(name: str) -> dict[str, Any]:
-    """Return a copy of a group of members with their usual values."""
-    return copy.deepcopy(dict(_members()[name]))
+    """Return a group of members with their usual values."""
+    return dict(json.loads(Path(__file__).with_name("members.json").read_text("utf-8"))[name])
 
 
 @dataclass(frozen=True)
@@ -56,6 +53,13 @@ class Shape:
     triangles: int = 0
     """Number of triangles of the finished model."""
 
+    def outside(self) -> float:
+        """Return the distance in metres by which a collider or the point of access is outside of the cells."""
+        x, y, z = self.access or (0.0, 0.0, 0.0)
+        boxes = np.array([*self.colliders, *chain(*self.stages), ((-x, -z, y), (-x, -z, y))])
+        low, high = (-self.size[0], -self.size[1], 0), (0, 0, self.size[2])
+        return float(np.maximum(boxes[:, 1] - high, low - boxes[:, 0]).max())
+
 
 def bounds_of(scene: Scene) -> Box | None:
     """Return the box around the meshes of a model, or None if it has no triangle."""
@@ -71,22 +75,24 @@ def size_of(box: Box, wanted: Cell = (0, 0, 0)) -> Cell:
     Raises
     ------
     ExportError
-        The model reaches too far beyond its front or left side, or beyond the wanted size.
+        The model reaches too far beyond its front or left side, or ends too far from it, or exceeds the wanted size.
     """
     low, high = box
     over = high[:2].max()
-    if over > MOST_OUTSIDE + 1e-4:
+    if over > MOST_OUTSIDE + 1e-4 or (high[:2].min() < -_MOST_GAP and not any(wanted)):
         template = (
-            "The model reaches {:.2f} m beyond its origin, which is the front corner at the left of a viewer who faces "
-            "the entrance; put an empty #Origin at this corner of the model: x = {:.2f}, y = {:.2f}"
+            "The front corner of the model, at the left of a viewer who faces the entrance, is not at its origin; "
+            "put an empty #Origin at this corner of the model: x = {:.2f}, y = {:.2f}"
         )
-        raise ExportError(template, over, high[0], high[1])
+        raise ExportError(template, high[0], high[1])
     outside = np.clip(high[:2] + 0.05, _LEAST_OUTSIDE, MOST_OUTSIDE)
     derived = np.ceil(np.round([*(-low[:2] - outside), high[2] - _FLAT], 4)).astype(int).tolist()
     x, y, z = (count or max(1, found) for count, found in zip(wanted, derived, strict=True))
     for axis, count, reach in zip("XYZ", (x, y, z), (*-low[:2], high[2]), strict=True):
         if reach > count + MOST_OUTSIDE + 1e-4 or count > _MOST_SIDE:
-            template = "Size {} is {}, but the model reaches to {:.2f} m; enter at least {} (at most {}), or 0"
+            template = (
+                "Size {} is {}, but the model reaches to {:.2f} m; enter at least {} (at most {}) or 0, or scale it"
+            )
             raise ExportError(template, axis, count, reach, math.ceil(reach - MOST_OUTSIDE), _MOST_SIDE)
     return x, y, z
 

@@ -1,6 +1,5 @@
 """The blueprint of a new building: all members, or those of another blueprint with a new model."""
 
-import copy
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -9,12 +8,13 @@ from typing import Any
 
 from ...core.errors import ExportError
 from ...core.messages import Report, listed
+from ..blueprint.codec import child_of
 from ..blueprint.json_text import JsonValue
 from .cells import Shape, base_child, geometry, members
 from .names import GameNames
 from .options import BuildingOptions
 
-_ENTRY = re.compile(r"\s*(.+?)\s+(-?\d+)\s*")
+_ENTRY = re.compile(r"([\w.-]+)\s+(-?\d{1,9})")
 
 
 @dataclass(frozen=True)
@@ -58,13 +58,13 @@ def cost_of(text: str) -> list[dict[str, Any]]:
     Raises
     ------
     ExportError
-        An entry is not a name and an amount above 0.
+        An entry is not a name and an amount above 0, or names a good again.
     """
-    found = []
-    for entry in filter(str.strip, text.split(",")):
+    found: list[dict[str, Any]] = []
+    for entry in filter(None, map(str.strip, text.split(","))):
         match = _ENTRY.fullmatch(entry)
-        if match is None or int(match[2]) < 1:
-            raise ExportError("Cost: '{}' is not a good and an amount above 0, such as Log 10", entry.strip())
+        if match is None or int(match[2]) < 1 or match[1] in [good["Id"] for good in found]:
+            raise ExportError("Cost: '{}' must be a good, named once, and an amount above 0, such as Log 10", entry)
         found.append({"Id": match[1], "Amount": int(match[2])})
     return found
 
@@ -85,14 +85,14 @@ def blueprint_of(
         The kind of the building needs an entrance.
     """
     options, shape = building.options, building.shape
-    root = members("building") if template is None else copy.deepcopy(dict(template))
+    root = members("building") if template is None else dict(template)
     spec = root["BlockObjectSpec"]
     old = spec.pop("BlocksSpec", None) or spec
     is_stackable = options.kind == "PLATFORM" or '"Stackable": "BlockObject"' in json.dumps(old)
     is_entered = options.kind == "WITH_ENTRANCE" or "WorkplaceSpec" in root
     if shape.entrance is not None:
         root = members("entrance") | root
-    elif is_entered or (spec.get("Entrance") or {}).get("HasEntrance"):
+    elif is_entered or (child_of(spec, "Entrance") or {}).get("HasEntrance"):
         raise ExportError("A building of this kind needs an entrance: add an empty #Slot#Entrance at its front")
     if template is None and options.kind == "DECORATION" and options.wellbeing:
         root |= members("effect")
@@ -147,7 +147,7 @@ def _report_missing(root: Mapping[str, Any], shape: Shape, report: Report) -> No
         if path.startswith(("/Children", "/BlockObjectSpec", "/BuildingModelSpec")):
             continue
         if isinstance(value, dict):
-            cell = [value.get(axis, 0) for axis in "XYZ"]
+            cell = [at if isinstance(at := value.get(axis, 0), int | float) else -1 for axis in "XYZ"]
             if "Coordinates" in path and not all(0 <= a < b for a, b in zip(cell, shape.size, strict=True)):
                 lacking.append(f"{cell} ({path[1:]})")
         else:

@@ -24,7 +24,7 @@ _LIST = "TemplateCollectionSpec"
 _PLAIN, _APPEND = "Blueprints", "Blueprints#append"
 _VERSION = re.compile(r"version-(\d+(?:\.\d+)*)", re.IGNORECASE)
 _TEXTS = re.compile(r"localizations/enus[^/]*\.(csv|txt)")
-_RECORD = re.compile(r"(?://[^\r\n]*|(?:\"(?:[^\"]|\"\")*+\"|[^\"\r\n])*+)[^\r\n]*(?:\r\n|\n|\r|\Z)")
+_RECORD = re.compile(r"(?://[^\r\n]*|(?:\"(?:[^\"]|\"\")*+\"|[^\",\r\n][^,\r\n]*+|,)*+)[^\r\n]*(?:\r\n|\n|\r|\Z)")
 """A line of a CSV file, of which quoted fields may have several lines. Comments may have single quotes."""
 _MOST_FILES = 20_000
 
@@ -40,7 +40,7 @@ class ModFolder:
 
     def __init__(self, folder: Path) -> None:
         versions = [place for place in (folder.iterdir() if folder.is_dir() else ()) if _number(place)]
-        self.root = max(versions, key=_number, default=folder)
+        self.root, self._name = max(versions, key=_number, default=folder), folder.resolve().name
         self.planned: dict[Path, bytes] = {}
         """New content of files, in the order in which they are written."""
         self.names: dict[str, set[str]] = {}
@@ -57,8 +57,11 @@ class ModFolder:
             if key.endswith(ENDING):
                 self._read_blueprint(place)
         self.materials = mod_collections(self.root, Report())
-        manifests = [place / MANIFEST for place in (self.root, folder) if (place / MANIFEST).is_file()]
+        manifests = [place for place in (self._files.get(MANIFEST), folder / MANIFEST) if place and place.is_file()]
         self.manifest = _document(manifests[0]) if manifests else None
+        for name, usual in members("manifest").items():
+            if self.manifest is not None and type(self.manifest.get(name, [])) is not type(usual):
+                raise FormatError("The file is damaged: {} is missing or wrong; mend it first", name, file=manifests[0])
 
     def _read_blueprint(self, place: Path) -> None:
         try:
@@ -70,7 +73,7 @@ class ModFolder:
         for kind, name in defined_names(root):
             self.names.setdefault(kind, set()).add(name)
         added = (child_of(root, "FactionSpec") or {}).get("MaterialCollectionIds")
-        self.loaded.setdefault(place.name.split(".")[1], set()).update(map(str, added or ()))
+        self.loaded.setdefault(place.name.split(".")[1], set()).update(map(str, added if type(added) is list else ()))
         if template := (child_of(root, "TemplateSpec") or {}).get("TemplateName"):
             self.templates[str(template)] = place
         if (listing := child_of(root, _LIST)) is not None:
@@ -78,7 +81,7 @@ class ModFolder:
 
     def place(self, path: str) -> Path:
         """Return the location of a path below the root; an existing file may differ in case."""
-        return self._files.get(path.lower(), self.root / path)
+        return self._files.setdefault(path.lower(), self.root / path)
 
     def path_of(self, place: Path) -> str:
         """Return the path below the root by which files of the mod name another one."""
@@ -91,8 +94,8 @@ class ModFolder:
     def add_manifest(self) -> None:
         """Plan a manifest, unless there is one."""
         if self.manifest is None:
-            name = self.root.resolve().name
-            found = members("manifest") | {"Name": name, "Id": re.sub(r"[^A-Za-z0-9]", "", name) or "Mod"}
+            identifier = re.sub(r"[^A-Za-z0-9]", "", self._name) or f"Mod{os.fsencode(self._name).hex()}"
+            found = members("manifest") | {"Name": self._name, "Id": identifier}
             self.planned[self.root / MANIFEST] = file_of(found)
 
     def add_to_list(self, faction: str, blueprint: str) -> None:
@@ -119,17 +122,26 @@ class ModFolder:
 
     def add_texts(self, texts: Mapping[str, str], *, is_replaced: bool) -> None:
         """Plan lines of the English texts; those that are there stay, unless ``is_replaced``."""
-        there = (place for key, place in self._files.items() if _TEXTS.fullmatch(key))
-        place = next(there, self.place("Localizations/enUS.csv"))
+        there = [place for key, place in self._files.items() if _TEXTS.fullmatch(key)]
+        there.sort(key=lambda place: not any(key.encode() in (self.content(place) or b"") for key in texts))
+        place = there[0] if there else self.place("Localizations/enUS.csv")
         try:
-            data = self.content(place) or b"ID,Text,Comment\n"
-            self.planned[place] = with_texts(data, texts, is_replaced=is_replaced)
-        except UnicodeDecodeError:
-            raise ExportError("The texts are not UTF-8", file=place) from None
+            self.planned[place] = with_texts(self.content(place) or b"", texts, is_replaced=is_replaced)
+        except (UnicodeError, csv.Error) as problem:
+            raise ExportError("The texts are not CSV in UTF-8: {}; mend them first", problem, file=place) from None
 
     def changed(self) -> dict[Path, bytes]:
-        """Return the planned files whose content differs from the disk, lists of buildings last."""
+        """Return the planned files whose content differs from the disk, lists of buildings last.
+
+        Raises
+        ------
+        ExportError
+            A file cannot be written.
+        """
         found = {place: data for place, data in self.planned.items() if not place.exists() or read_bytes(place) != data}
+        for folder in {next((above for above in place.parents if above.exists()), place) for place in found}:
+            if not (folder.is_dir() and os.access(folder, os.W_OK)):
+                raise ExportError("No file can be written into it; mend this, or choose another mod", file=folder)
         return dict(sorted(found.items(), key=lambda pair: pair[0] in self._lists))
 
 
@@ -149,7 +161,7 @@ def _document(path: Path) -> Members:
 
 def json_text(value: Any, indent: bytes = b"", newline: bytes = b"\n") -> bytes:
     """Return a value as JSON with an indent of two spaces."""
-    return json.dumps(value, indent=2, ensure_ascii=False).encode().replace(b"\n", newline + indent)
+    return json.dumps(value, indent=2, ensure_ascii=False).encode("utf-8", "replace").replace(b"\n", newline + indent)
 
 
 def file_of(content: Mapping[str, Any]) -> bytes:
@@ -173,10 +185,10 @@ def _with_entry(place: Path, data: bytes, entry: str) -> bytes:
 def with_texts(data: bytes, texts: Mapping[str, str], *, is_replaced: bool) -> bytes:
     """Return a file of texts with these lines; all other bytes stay."""
     bom = BOM if data.startswith(BOM) else b""
-    text = data.removeprefix(BOM).decode("utf-8")
+    text = data.removeprefix(BOM).decode("utf-8") or "ID,Text,Comment\n"
     newline = "\r\n" if text.count("\r\n") * 2 > text.count("\n") else "\n"
     records = [match[0] for match in _RECORD.finditer(text) if match[0]]
-    rows = {(row := next(csv.reader(io.StringIO(record)), [""]))[0]: (row, n) for n, record in enumerate(records)}
+    rows = {(row := next(csv.reader([record]), []) or [""])[0]: (row, n) for n, record in enumerate(records)}
     for key, value in texts.items():
         row, number = rows.get(key, ([], -1))
         if not row:
@@ -185,7 +197,7 @@ def with_texts(data: bytes, texts: Mapping[str, str], *, is_replaced: bool) -> b
         elif is_replaced and row[1:2] != [value]:
             old = records[number]
             records[number] = _line([key, value, *row[2:]]) + old[len(old.rstrip("\r\n")) :]
-    return bom + "".join(records).encode("utf-8")
+    return bom + "".join(records).encode("utf-8", "replace")
 
 
 def _line(row: list[str]) -> str:

@@ -27,7 +27,7 @@ class GameNames:
     tool_groups: Collection[str]
     bases: Collection[str]
     buildings: Collection[str]
-    """Names of the game's buildings without faction, or with the game's files, those of their files in lower case."""
+    """Names of the game's buildings without faction, in lower case if the game's files were read."""
     materials: Mapping[str, Collection[str]]
     """Names by collection, such as a faction."""
     effects: Mapping[str, tuple[float, int]]
@@ -60,7 +60,7 @@ def game_names(folder: str, report: Report) -> GameNames:
         return known
     stems = {key.rpartition("/")[2].removesuffix(ENDING): key for key in archive.keys}
     bases = [base for base in known.bases if base.lower() in stems]
-    buildings = [stem for stem, key in stems.items() if "buildings/" in key]
+    buildings = {stem.partition(".")[0] for stem, key in stems.items() if "buildings/" in key}
     return replace(known, **found, bases=bases, buildings=buildings, materials=materials, archive=archive)
 
 

@@ -25,10 +25,7 @@ class BuildingOptions(Options):
 
     mod: str = option("Mod", "Folder of the mod; a new one gets a manifest", default="", section="Mod", is_path=True)
     use_replace: bool = option(
-        "Replace",
-        "Write over a building of this name; what is not Meshferry's is kept as .bak",
-        default=False,
-        section="Mod",
+        "Replace", "Write over a building of this name; content of others is kept as .bak", default=False, section="Mod"
     )
     kind: str = _building("Kind", "What the building is for the game", default="DECORATION", choices=_KINDS)
     like: str = _building(

@@ -1,5 +1,6 @@
 """Plan of the files of new buildings in a mod, with all refusals before the first byte is written."""
 
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -15,8 +16,10 @@ from .document import Building, blueprint_of, cost_of, exact
 from .mod_folder import ModFolder, file_of, json_text
 from .names import ENDING, GameNames
 
-_NAME = re.compile(r"[A-Za-z0-9_]+")
+_NAME = re.compile(r"[A-Za-z0-9_]{1,99}")
 _PICTURES = {b"\x89PNG": ".png", b"\xff\xd8\xff": ".jpg"}
+_MOST_DISTANCE = 2.0
+"""Metres by which colliders may reach beyond the cells: foundations reach more than 1 m below the ground."""
 _REMEDY = Text("choose New Timberborn Building with Replace to write it anew")
 
 
@@ -30,7 +33,9 @@ def name_and_faction(collection: str, choice: str, materials: Iterable[str], nam
     """
     name, _dot, end = collection.partition(".")
     if not _NAME.fullmatch(name) or (end and end not in FACTIONS):
-        template = "'{}' does not name a building: use letters, digits and _ and then .{} or .{}, without a number"
+        template = (
+            "'{}' does not name a building: use up to 99 letters, digits, _ and then .{} or .{}, without a number"
+        )
         raise ExportError(template, collection, *FACTIONS)
     found = [faction for faction in FACTIONS if faction.upper() == choice or (choice == "AUTO" and faction == end)]
     own = [{faction for faction in FACTIONS if name in names.materials.get(faction, ())} for name in materials]
@@ -52,21 +57,23 @@ def template_of(like: str, mod: ModFolder, names: GameNames) -> dict[str, Any]:
     archive, path = names.archive, mod.templates.get(like) or Path(like)
     keys = [key for key in archive.keys if key.endswith(f"/{like.lower()}{ENDING}")] if archive is not None else []
     try:
-        if not like or not (path.is_file() or keys):
+        if not like or not (os.path.isfile(path) or keys):
             template = "Like: there is neither a file nor a building '{}'; those of the game need the game's folder"
             raise ExportError(template, like)
-        data = read_bytes(path) if path.is_file() or archive is None else archive.read(keys[0]) or b""
+        data = read_bytes(path) if os.path.isfile(path) or archive is None else archive.read(keys[0]) or b""
         found = exact(parse(data), data)
     except FormatError as problem:
         raise ExportError("Like: {}", problem.message, file=like) from None
-    if not isinstance(found, dict) or not {"BuildingSpec", "BlockObjectSpec"} <= found.keys():
+    named = {*members("building"), *members("entrance")} & found.keys() if isinstance(found, dict) else set()
+    if not {"BuildingSpec", "BlockObjectSpec"} <= {name for name in named if isinstance(found[name], dict)} == named:
         raise ExportError("Like: '{}' is not the blueprint of a building", like)
-    return found
+    return dict(found)
 
 
 def existing_folder(stem: str, mod: ModFolder, tool_group: str) -> str:
     """Return the folder of a building below the root of the mod: that of its blueprint if it is there already."""
-    new = mod.place(f"Buildings/{tool_group}/{stem.partition('.')[0]}/{stem}{ENDING}")
+    group = re.sub(r"\W+", "_", tool_group)[:60] or "Other"
+    new = mod.place(f"Buildings/{group}/{stem.partition('.')[0]}/{stem}{ENDING}")
     return mod.path_of(mod.templates.get(stem, new).parent)
 
 
@@ -93,9 +100,9 @@ def plan_building(
     other = mod.templates.get(building.stem, place)
     if place.exists() and not options.use_replace:
         raise ExportError("'{}' is there already; choose Replace, or rename the collection", path)
-    is_of_game = {building.name, building.stem.lower()} & {*names.buildings} and not place.exists()
-    if other != place or is_of_game:
-        where = other if other != place else Text("the game")
+    is_of_game = building.name.lower() in map(str.lower, names.buildings) and not place.exists()
+    if other != place or is_of_game or place in mod.planned:
+        where = other if other != place else Text("the game") if is_of_game else Text("another collection")
         raise ExportError("The name '{}' is taken by {}; rename the collection", building.stem, where)
     check_names(building, mod, names, report)
     template = template_of(options.like, mod, names) if options.kind == "LIKE" else None
@@ -105,6 +112,11 @@ def plan_building(
         ending = next((ending for start, ending in _PICTURES.items() if icon.startswith(start)), None)
         if ending is None:
             raise ExportError("Icon: '{}' is neither a PNG nor a JPG picture", options.icon)
+        twin = mod.place(building.icon + next(other for other in _PICTURES.values() if other != ending))
+        if mod.content(twin):
+            raise ExportError(
+                "Another icon is there: {}; remove it, or choose a picture of this kind", mod.path_of(twin)
+            )
         mod.planned[mod.place(building.icon + ending)] = icon
         mod.planned[mod.place(f"{building.icon}{ending}.meta.json")] = file_of(members("icon"))
     mod.planned[place] = file_of(root)
@@ -122,7 +134,7 @@ def plan_models(building: Building, models: Sequence[bytes], mod: ModFolder) -> 
 def has_icon(building: Building, mod: ModFolder) -> bool:
     """Return whether an icon is planned, or there and not to be replaced."""
     places = [mod.place(building.icon + ending) for ending in _PICTURES.values()]
-    return any(place in mod.planned or (place.exists() and not building.options.use_replace) for place in places)
+    return any(place in mod.planned or (mod.content(place) and not building.options.use_replace) for place in places)
 
 
 def check_names(building: Building, mod: ModFolder, names: GameNames, report: Report) -> None:
@@ -147,6 +159,8 @@ def check_names(building: Building, mod: ModFolder, names: GameNames, report: Re
     errors = [problem for problem in found.messages if problem.kind is Kind.ERROR or is_certain]
     if errors:
         raise ExportError("{}", joined(errors, "; "), findings=errors)
+    if (distance := building.shape.outside()) > _MOST_DISTANCE:
+        report.warning("collider-outside", "a collider or Access is {:.2f} m outside of the cells; check it", distance)
     report.messages += found.messages
 
 

@@ -103,7 +103,8 @@ class EXPORT_SCENE_OT_timbermesh_building(LongWork, bpy.types.Operator):
 
     def stored_paths(self, context: bpy.types.Context) -> list[Any]:
         """Return the stored path of the blueprint that is written again."""
-        record = record_of(self.chosen(context)[0]) if self.use_written else None
+        is_there = all(name in context.blend_data.collections for name in self.collections.splitlines())
+        record = record_of(self.chosen(context)[0]) if self.use_written and is_there else None
         return [record["blueprint"], record["options"]["mod"]] if record is not None else []
 
     def question(self, context: bpy.types.Context) -> str:
@@ -136,7 +137,7 @@ class EXPORT_SCENE_OT_timbermesh_building(LongWork, bpy.types.Operator):
     def steps(self, context: bpy.types.Context) -> Steps[set[str]]:
         """Write the buildings, or nothing."""
         messages, phrases = Messages(), [Text("nothing changed")]
-        name = ", ".join(collection.name for collection in self.chosen(context))
+        name = ", ".join(self.collections.splitlines() or [context.collection.name])
         with messages.outcome(name, name):
             plan = yield from self.plan(context)
             messages.warn("", plan.write())

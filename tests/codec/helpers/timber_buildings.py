@@ -49,6 +49,7 @@ def add_building(
     entrance: Any = None,
     stages: int = 0,
     nodes: tuple[str, ...] = (),
+    collider: Any = None,
     known: Any = None,
     icon: bytes = PICTURE,
     **options: Any,
@@ -60,7 +61,9 @@ def add_building(
     box = bounds_of(model)
     assert box is not None
     size = size_of(box, (chosen.size_x, chosen.size_y, chosen.size_z))
-    shape = Shape(size, [box], [[box]] * stages, entrance, nodes=frozenset(nodes), materials=frozenset({material}))
+    shape = Shape(
+        size, [collider or box], [[box]] * stages, entrance, nodes=frozenset(nodes), materials=frozenset({material})
+    )
     name, faction = collection.split(".")
     building = Building(name, faction, shape, chosen, existing_folder(collection, mod, chosen.tool_group))
     data = api.encode_part(model, TIMBERMESH, None, path=folder / "x.timbermesh").outputs[-1].data

@@ -25,7 +25,7 @@ CRANE = {
     "BuildingSpec": {"SelectionSoundName": "Crane", "BuildingCost": [{"Id": "Gear", "Amount": 4}], "ScienceCost": 300},
     "BlockObjectSpec": {"Size": {"X": 2, "Y": 2, "Z": 1}, "Blocks": [], "Entrance": {"HasEntrance": True}},
     "WorkplaceSpec": {"MaxWorkers": 1},
-    "WaterInputSpec": {"WaterInputCoordinates": {"X": 1, "Y": 0, "Z": 0}},
+    "WaterInputSpec": {"WaterInputCoordinates": {"X": 1, "Y": 0, "Z": 0}, "OtherCoordinates": {"X": "?"}},
     "TransformSlotInitializerSpec": {"Slots": [{"SlotKeyword": "Seat"}]},
     "TemplateAttachmentsSpec": {"Attachments": [{"AttachmentId": "Smoke", "Parent": "#Chimney"}]},
     "PlaceableBlockObjectSpec": {"ToolShape": "Square", "Layout": "Single", "DevModeTool": False},
@@ -112,6 +112,9 @@ def test_an_element_is_appended_and_all_other_bytes_stay(data: bytes, expected: 
         (b"ID,Text,Comment\nB,old,c\nA,1,\n", False, b"ID,Text,Comment\nB,old,c\nA,1,\n"),
         (b"ID,Text,Comment\nB,old,c\nA,1,\n", True, b'ID,Text,Comment\nB,"x, y",c\nA,1,\n'),
         (b'ID,Text,Comment\nB,"x, y","c"\n', True, b'ID,Text,Comment\nB,"x, y","c"\n'),
+        (b'ID,Text,Comment\nA,5" x,\nB,6" y,c\nC,,\n', True, b'ID,Text,Comment\nA,5" x,\nB,"x, y",c\nC,,\n'),
+        (b"ID,Text,Comment\nA,1,\n\n\n", False, b'ID,Text,Comment\nA,1,\n\n\nB,"x, y",\n'),
+        (b"\xef\xbb\xbf", False, b'\xef\xbb\xbfID,Text,Comment\nB,"x, y",\n'),
     ],
 )
 def test_texts_are_added_and_all_other_bytes_stay(data: bytes, is_replaced: bool, expected: bytes) -> None:
@@ -123,16 +126,24 @@ def test_texts_are_added_and_all_other_bytes_stay(data: bytes, is_replaced: bool
     [
         ({"cost": "Log"}, "such as Log 10"),
         ({"cost": "Log 0"}, "amount above 0"),
+        ({"cost": "Log 10 Plank 5"}, "such as Log 10"),
+        ({"cost": "Log 1, Log 2"}, "'Log 2'"),
+        ({"cost": f"Log {'9' * 5000}"}, "such as Log 10"),
         ({"material": "BaseMetal.IronTeeth"}, "use 'BaseMetal.Folktails'"),
         ({"material": "BaseWood_Grey.IronTeeth"}, "use one of Folktails"),
         ({"kind": "WITH_ENTRANCE"}, "#Slot#Entrance"),
         ({"high": (0.6, 0, 1)}, "#Origin"),
+        ({"low": (-4, -4, 0), "high": (-3, -3, 1)}, "#Origin"),
+        ({"high": (0, 0, 40)}, "scale it"),
         ({"low": (-3, -1, 0), "size_x": 2}, "enter at least 3"),
         ({"collection": "Bench.Folktails"}, "taken by the game"),
+        ({"collection": "bench.Folktails"}, "taken by the game"),
         ({"collection": "Old.Folktails"}, "choose Replace"),
         ({"kind": "LIKE", "like": "Crane"}, "need the game's folder"),
         ({"kind": "LIKE", "like": ""}, "neither a file nor a building"),
+        ({"kind": "LIKE", "like": "x" * 300}, "neither a file nor a building"),
         ({"icon": b"GIF"}, "neither a PNG nor a JPG"),
+        ({"collection": "Old.Folktails", "icon": b"\xff\xd8\xff", "use_replace": True}, "OldIcon.png; remove it"),
     ],
 )
 def test_refusals_write_nothing(tmp_path: Path, given: dict[str, Any], words: str) -> None:
@@ -149,10 +160,14 @@ def test_refusals_write_nothing(tmp_path: Path, given: dict[str, Any], words: st
     ("path", "data"),
     [
         ("manifest.json", b"{"),
+        ("manifest.json", b"{}"),
+        ("manifest.json", b'{"Name": 5}'),
         (LIST, b'{"TemplateCollectionSpec": {'),
         (LIST, b'{"TemplateCollectionSpec": {"CollectionId": "Buildings.Folktails", "Blueprints": 5}}'),
         ("TemplateCollections/Other.blueprint.json", b"\xff"),
         ("Localizations/enUS.csv", b"ID,Text,Comment\n\xff,,\n"),
+        ("Localizations/enUS.csv", b"ID,Text,Comment\nA," + b"x" * 200_000),
+        ("Localizations", b"not a folder"),
     ],
 )
 def test_damaged_files_of_the_mod_are_named(tmp_path: Path, path: str, data: bytes) -> None:
@@ -175,6 +190,7 @@ def test_damaged_files_of_the_mod_are_named(tmp_path: Path, path: str, data: byt
         ("Hut.Folktails.001", "AUTO", [], "without a number"),
         ("Hut.Beavers", "AUTO", [], "then .Folktails or .IronTeeth"),
         ("Garden Hut", "AUTO", [], "letters, digits"),
+        ("H" * 100, "FOLKTAILS", [], "up to 99"),
     ],
 )
 def test_name_and_faction(name: str, choice: str, materials: list[str], expected: Any) -> None:
@@ -215,6 +231,52 @@ def test_a_second_building_and_the_same_again(tmp_path: Path) -> None:
     changed, _messages = add_building(tmp_path, use_replace=True, high=(0, 0, 1.5), description="Small, warm")
     assert len(changed) == 3
     assert files_of(tmp_path)["version-1.10/Localizations/enUS.csv"].count(b"Hut.Description") == 1
+
+
+@pytest.mark.parametrize("folder", ["My Mod", "My Mod/version-1.0", "Мод"])
+def test_a_new_mod_is_named_after_its_folder(tmp_path: Path, folder: str) -> None:
+    (tmp_path / folder).mkdir(parents=True)
+    name = folder.partition("/")[0]
+    add_building(tmp_path / name, tool_group="../../../out", description="\udcff")
+    manifest = json.loads((tmp_path / folder / "manifest.json").read_text("utf-8"))
+    assert (manifest["Name"], manifest["Id"]) == (name, {"My Mod": "MyMod"}.get(name, "Modd09cd0bed0b4"))
+    assert (tmp_path / folder / "Buildings/_out/Hut/Hut.Folktails.blueprint.json").is_file()
+
+
+def test_unusual_files_of_a_mod_are_kept_and_used(tmp_path: Path) -> None:
+    header = b"ID,Text,Comment\n"
+    files = {
+        "Manifest.json": b'{"Name": "A", "Version": "1", "Id": "A", "MinimumGameVersion": "1.0", "Description": ""}',
+        "Factions/Faction.Folktails.blueprint.json": b'{"FactionSpec": {"MaterialCollectionIds": 5}}',
+        "Localizations/enUS.csv": header,
+        "Localizations/enUS_more.csv": header + b"Building.Hut.DisplayName,Mine,\nBuilding.Hut.Description,Mine,\n",
+        "Buildings/Decoration/Hut/HutIcon.png": b"",
+    }
+    for path, data in files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes(data)
+    add_building(tmp_path)
+    after = files_of(tmp_path)
+    assert [path for path in files if after[path] != files[path]] == ["Buildings/Decoration/Hut/HutIcon.png"]
+    assert "manifest.json" not in after
+
+
+@pytest.mark.parametrize(("scale", "is_noticed"), [(1, False), (100, True)])
+def test_colliders_far_outside_are_noticed(tmp_path: Path, scale: int, is_noticed: bool) -> None:
+    low, high = np.array((-1.0, -1.0, 0.0)), np.array((0.0, 0.0, 1.0))
+    _changed, messages = add_building(tmp_path, collider=(low * scale, high * scale))
+    assert messages == ["a collider or Access is 99.00 m outside of the cells; check it"] * is_noticed
+
+
+@pytest.mark.parametrize(
+    "members",
+    [{}, {"BuildingSpec": None}, {"BlockObjectSpec": []}, {"LabeledEntitySpec": 5}, {"BuildingAccessibleSpec": None}],
+)
+def test_damaged_templates_are_refused(tmp_path: Path, members: dict[str, Any]) -> None:
+    like = tmp_path / "like.json"
+    like.write_text(json.dumps({**CRANE, **members} if members else []))
+    with pytest.raises(ExportError, match="not the blueprint of a building"):
+        add_building(tmp_path / "mod", kind="LIKE", like=str(like), entrance=(0, -1, 0))
 
 
 def test_another_blueprint_as_template(tmp_path: Path) -> None:
@@ -262,6 +324,7 @@ def test_names_of_the_installed_game_are_certain(tmp_path: Path) -> None:
         ({"cost": "Gear 1"}, "'Gear'"),
         ({"material": "Dirt"}, "'Dirt'"),
         ({"collection": "Crane.Folktails"}, "taken by the game"),
+        ({"collection": "Crane.IronTeeth"}, "taken by the game"),  # their texts have the same names
     ):
         with pytest.raises(ExportError, match=words):
             add_building(tmp_path / "mod", **{"collection": "New.Folktails", "known": known, **given})

@@ -2,6 +2,7 @@
 
 import re
 import tempfile
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from .....blender_data.exporting.object_selection import Source
 from .....blender_data.names import MARK, without_number
 from .....blender_data.steps import Steps, scaled
 from .....io_formats.core.errors import ExportError
+from .....io_formats.core.messages import Report
 from .....io_formats.core.options import resolve
 from .....io_formats.timbermesh.building.cells import Box, Shape, bounds_of, entrance_at, size_of
 from .....io_formats.timbermesh.building.options import BuildingOptions
@@ -46,7 +48,9 @@ class BuildingParts:
         if [number for number, *_ in stages] != [*range(len(stages))]:
             raise ExportError("Number the construction stages from 0: {}", [name for _, name, _ in stages])
         objects = [*collection.all_objects]
-        empties = [obj for obj in objects if obj.type == "EMPTY"]
+        inside = {home for *_, child in stages for home in (child, *child.children_recursive)}
+        own = {obj for home in {collection, *collection.children_recursive} - inside for obj in home.objects}
+        empties = [obj for obj in own if obj.type == "EMPTY"]
         points = [obj for obj in empties if without_number(obj.name) in {_ENTRANCE, _ACCESS}]
         self.entrance = _single(empties, _SLOT) or _single(points, _ENTRANCE)
         self.access = _single(points, _ACCESS)
@@ -58,9 +62,9 @@ class BuildingParts:
             matrix = Matrix.LocRotScale(*(mark or matrix).decompose()[:2], None)
         self.origin = matrix
         others = whole.left_out | colliders | {*points}
-        self.sources = [replace(whole, left_out=others.union(*groups))]
+        self.sources = [replace(whole, left_out=others.union({*objects} - own))]
         self.sources += [Source("COLLECTION", child, origin=origin, left_out=others) for *_, child in stages]
-        self.colliders = [colliders.difference(*groups), *(colliders & group for group in groups)]
+        self.colliders = [colliders & own, *(colliders & group for group in groups)]
         self.objects = [obj for obj in objects if obj not in self.sources[0].left_out]
 
     def point(self, obj: bpy.types.Object) -> tuple[float, float, float]:
@@ -85,7 +89,7 @@ def _single(empties: Sequence[bpy.types.Object], name: str) -> bpy.types.Object 
 
 
 def encoded_models(
-    context: bpy.types.Context, parts: BuildingParts, options: BuildingOptions
+    context: bpy.types.Context, parts: BuildingParts, options: BuildingOptions, report: Report
 ) -> Steps[tuple[Shape, list[bytes], Box]]:
     """Encode the finished model and those of the stages; return them with the shape and the box of the finished one.
 
@@ -94,13 +98,15 @@ def encoded_models(
     MeshferryError
         A model cannot be exported, or is at a wrong place.
     """
-    values = resolve(TIMBERMESH.export_options.table(), headless=False)
+    # Stages and colliders overlap the finished model, so that all but one are usually hidden.
+    values = resolve(TIMBERMESH.export_options.table(), headless=False) | {"use_hidden": True}
     made, boxes, count = [], [], len(parts.sources)
     for number, source in enumerate(parts.sources):
         name = source.collection.name if source.collection is not None else ""
         steps = file_steps(context, source, name, TIMBERMESH, values)
         files = yield from scaled(steps, number / count, (number + 1) / count, name)
         made.append((yield from encode_steps(files.parts[0], Path(f"{name}.timbermesh"), TIMBERMESH, values)))
+        report.messages += [*files.messages, *(message for message in made[-1].messages if message.is_loss)]
         box = bounds_of(made[-1].scene)
         if box is None:
             raise ExportError("The collection '{}' has no mesh with faces", name)
@@ -113,7 +119,7 @@ def encoded_models(
     access = (-x, z, -y) if point is not None else None
     nodes, *others = ([*encoded.scene.nodes] for encoded in made)
     meshes = [node.mesh for node in sum(others, nodes) if node.mesh is not None]
-    materials = frozenset(name for mesh in meshes for name in mesh.materials)
+    materials = frozenset(mesh.materials[slot] for mesh in meshes for slot in np.unique(mesh.material_index))
     names, triangles = frozenset(node.name for node in nodes), made[0].scene.triangle_count
     shape = Shape(size, colliders[0], colliders[1:], entrance, access, names, materials, triangles)
     return shape, [encoded.outputs[-1].data for encoded in made], boxes[0]
@@ -160,4 +166,7 @@ def rendered_icon(parts: BuildingParts, box: Box) -> bytes:
         bpy.data.scenes.remove(scene)
         bpy.data.batch_remove([*added, camera, *suns])
     start, end = data.find(b"tEXt"), data.find(b"IDAT")  # between them: date and duration of the rendering
+    first = data[end + 4 : end + 4 + int.from_bytes(data[end - 4 : end])]
+    if max(zlib.decompressobj().decompress(first)) < 5:  # zeros and numbers of filters, which fit into the first chunk
+        raise ExportError("The icon would be empty: show the model in renders, or choose a picture as Icon")
     return data[: start - 4] + data[end - 4 :] if 0 < start < end else data

@@ -64,7 +64,7 @@ class PlannedBuildings:
             raise
         for collection, record in self.records:
             if collection.is_editable:
-                collection.meshferry.written_set = json.dumps(record)
+                file_records.write_set(collection, json.dumps(record))
         return messages
 
 
@@ -91,7 +91,7 @@ def plan_steps(
     names = game_names(options.game, plan.report)
     for number, collection in enumerate(collections):
         parts = BuildingParts(collection)
-        encoding = encoded_models(context, parts, options)
+        encoding = encoded_models(context, parts, options, plan.report)
         shape, models, box = yield from scaled(encoding, number / count, (number + 1) / count)
         name, faction = planning.name_and_faction(collection.name, options.faction, shape.materials, names)
         folder = planning.existing_folder(f"{name}.{faction}", mod, options.tool_group)
@@ -102,8 +102,9 @@ def plan_steps(
             if icon is None and not planning.has_icon(building, mod):
                 icon = rendered_icon(parts, box) if has_icon else b"\x89PNG"
             values = planning.plan_building(building, models, icon, mod, names, plan.report)
-        elif record["blueprint"] != str(place):
-            raise ExportError("The building is not at its stored path any more: {}", record["blueprint"])
+        elif str(mod.templates.get(building.stem)) != record["blueprint"]:
+            template = "The building is not at its stored path, or is damaged: {}; choose New Timberborn Building"
+            raise ExportError(template, record["blueprint"])
         else:
             planning.check_names(building, mod, names, plan.report)
             planning.plan_models(building, models, mod)
