@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
 def _written(session: BlendSession, path: Path, wanted: list[str], options: BuildingOptions) -> dict[str, Any]:
     """Write the buildings of a file; return the entries of its record."""
     messages = session.open(path)
-    from ..operators.families.timbermesh.building.plan import plan_steps
+    from ..operators.families.timbermesh.building_plan import plan_steps
 
     context = session.load_for_changes().context
     parts = parts_to_export(context.scene, wanted, several=True, with_meshes=True)
