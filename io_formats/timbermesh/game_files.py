@@ -68,21 +68,11 @@ MANIFEST = "manifest.json"
 """File in the main folder of a mod."""
 
 _INSTALLATIONS = (
-    ("steamapps", "common", "Timberborn", "Timberborn_Data", "StreamingAssets", "Modding"),
-    (
-        "steamapps",
-        "common",
-        "Timberborn",
-        "Timberborn.app",
-        "Contents",
-        "Resources",
-        "Data",
-        "StreamingAssets",
-        "Modding",
-    ),
+    "steamapps/common/Timberborn/Timberborn_Data/StreamingAssets/Modding",
+    "steamapps/common/Timberborn/Timberborn.app/Contents/Resources/Data/StreamingAssets/Modding",
 )
 """Folders from a library of games down to the archive, on Windows and Linux and on macOS."""
-_SUFFIXES = [parts[start:] for parts in _INSTALLATIONS for start in range(len(parts) + 1)]
+_SUFFIXES = [parts[start:] for path in _INSTALLATIONS for parts in [path.split("/")] for start in range(len(parts) + 1)]
 _MOST_LEVELS = 8
 """Number of folders in which the archive is searched: the chosen folder and its parents."""
 _MOD_LEVELS = 8

@@ -8,7 +8,7 @@ import zipfile
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -22,32 +22,6 @@ SLOT_KEYWORDS = ("Entrance", "Bot", "Seat")
 """Keywords after ``#Slot#``, matched by prefix."""
 
 FACTIONS = ("Folktails", "IronTeeth")
-
-_COLORS = {
-    "BaseWood": ("Brown", "DarkBrown", "LightBrown", "Grey", "White", "Indigo", "DarkRed", "Yellow", "Green"),
-    "IrregularPlanks": (
-        "Grey",
-        "Brown",
-        "DarkBrown",
-        "LightBrown",
-        "Mossy",
-        "Indigo",
-        "White",
-        "Yellow",
-        "MetalForged",
-    ),
-    "Plaster": ("White", "Black", "Orange"),
-}
-_BASES = (
-    "BaseMetal",
-    "PaintedMetal",
-    "WindowsAtlas",
-    "PlasteredWood",
-    "ThatchedRoof",
-    "RoofPlanks",
-    "Details",
-    "Paper",
-)
 
 WITHOUT_FACTION = ("Dirt", "Water", "BeaverCarryingModels", "BeaverAdult")
 
@@ -63,11 +37,10 @@ def without_suffix(name: str) -> str:
     return _SUFFIX.sub("", name)
 
 
-def known_collections() -> dict[str, tuple[str, ...]]:
-    """Return the stock material names whose spelling is certain, by faction."""
-    bases = (*(f"{base}_{color}" for base, colors in _COLORS.items() for color in colors), *_BASES)
-    factions = {faction: tuple(f"{base}.{faction}" for base in bases) for faction in FACTIONS}
-    return {**factions, OTHERS: WITHOUT_FACTION}
+@cache
+def built_in_names() -> dict[str, Any]:
+    """Return the built-in lists of names of the game, by their kind."""
+    return dict(json.loads(Path(__file__).with_name("names.json").read_text("utf-8")))
 
 
 def misspelt_name(name: str, known: Iterable[str]) -> str | None:
@@ -328,7 +301,9 @@ def material_names(game: str = "", file: Path | None = None) -> MaterialNames:
             report.warning("built-in-material-names", template, Text("{}", problem))
     is_complete = bool(collections)
     if not is_complete:
-        collections = known_collections()
+        materials = built_in_names()["materials"]
+        collections = {faction: tuple(name for name in materials[faction] if "." in name) for faction in FACTIONS}
+        collections[OTHERS] = WITHOUT_FACTION
     folder = mod_folder(file) if file is not None else None
     if folder is not None:
         own = mod_collections(folder, report)

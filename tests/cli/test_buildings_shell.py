@@ -83,7 +83,6 @@ DAMAGES = [
     (HUT, "Hut.Folktails.Model", "Hat.Folktails.Model", "not-in-mod"),
     (HUT, '"ProgressThresholds": [', '"ProgressThresholds": [0, ', "stage-count"),
     (f"{HUT[:-15]}.Model.timbermesh", None, "BaseMetal.IronTeeth", "unknown-material"),
-    ("Buildings/Decoration/Hut/HutIcon.png", None, "GIF", "not-a-picture"),
 ]
 """File of a mod, text in it, what replaces it, and the code of the finding."""
 

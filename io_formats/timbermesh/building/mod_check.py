@@ -30,8 +30,9 @@ _COLLECTION = re.compile(
 )
 _TEXTS = ("DisplayNameLocKey", "DescriptionLocKey", "FlavorDescriptionLocKey")
 _STATES = ("FinishedModelName", "UnfinishedModelName", "FinishedUncoveredModelName", "UndergroundModelName")
-_KINDS = {"Id": "goods", "ToolGroupId": "tool_groups", "NeedId": "needs"}
-"""Kinds of the names in members."""
+_MODEL = re.compile("/TimbermeshSpec/Model$")
+_KINDS = {"/BuildingCost/.*/Id$": "goods", "/ToolGroupId$": "tool_groups", "/NeedId$": "needs"}
+"""Kinds of the names at paths."""
 
 
 def is_mod(folder: Path) -> bool:
@@ -124,26 +125,20 @@ class _ModCheck:
         template = str((child_of(root, "TemplateSpec") or {}).get("TemplateName"))
         if others := {self.owners.setdefault((home, template), path) for home in homes} - {path}:
             report.error("template-name-twice", "TemplateName '{}' is also that of '{}'", template, min(others))
-        names = [name for key, name in found if name and key.endswith("/TimbermeshSpec/Model")]
-        models = [self.find(report, name, ".timbermesh") for name in names]
+        models = [self.find(report, name, ".timbermesh") for key, name in found if _MODEL.search(key) and name]
         scenes = [placed_model(model).read() for model in models if model is not None]
         nodes = {part.partition(NESTED)[0] for key, _name in found for part in key.split("/")}
         slots = {node.name.removeprefix("#Slot#").rstrip("0123456789") for scene in scenes for node in scene.nodes}
         known = dict.fromkeys(_TEXTS, self.texts) | dict.fromkeys(_STATES, nodes)
         known |= {} if None in models else {"SlotKeyword": slots}
-        wanted = []
-        for key, name in found:
-            last = key.rpartition("/")[2]
-            if key == "/LabeledEntitySpec/Icon":
-                icon = self.find(report, name, *PICTURES.values())
-                if icon is not None and not read_bytes(icon).startswith((*PICTURES,)):
-                    report.error("not-a-picture", "'{}' is neither a PNG nor a JPG picture", icon.name)
-            elif name and last in _KINDS and (last != "Id" or key.startswith("/BuildingSpec/")):
-                wanted.append((_KINDS[last], name))
-            elif name and last in known and name not in known[last] and not self.is_of_game(name):
+        for last, name in ((key.rpartition("/")[2], name) for key, name in found if name):
+            if last == "Icon":
+                self.find(report, name, *PICTURES.values())
+            elif last in known and name not in known[last] and not self.is_of_game(name):
                 report.error("unknown-name", "{}: there is no '{}'", last, name)
+        wanted = [(kind, name) for key, name in found for end, kind in _KINDS.items() if re.search(end, key)]
         materials = {name for scene in scenes for node in scene.nodes if node.mesh for name in node.mesh.materials}
         for faction in FACTIONS:
-            if any(home == "Common" or home.endswith(f".{faction}") for home in homes):
+            if "Common" in homes or f"Buildings.{faction}" in homes:
                 for problem in name_problems(wanted, materials, faction, self.mod, self.names):
                     report.add(problem)

@@ -166,7 +166,7 @@ def show_cells(context: bpy.types.Context, collection: bpy.types.Collection, opt
             data.points_u, data.points_v, data.points_w = (count + 1 for count in size)
             data[CELLS] = collection
             grid = bpy.data.objects.new(name, data)
-            grid.show_name = grid.hide_select = True
+            grid.show_name = grid.show_in_front = grid.hide_select = True
             middle = Vector((-cell[0] - 1, -cell[1] - 1, cell[2])) + Vector(size) / 2
             grid.matrix_world = parts.origin @ Matrix.Translation(middle)
             context.scene.collection.objects.link(grid)
