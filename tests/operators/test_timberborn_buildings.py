@@ -312,7 +312,7 @@ def test_a_model_that_another_program_changed_is_not_replaced(clean_blender, wri
     model = tmp_path / FOLDER / "Hut.Folktails.Model.timbermesh"
     model.write_bytes(b"of another program")
     before = files_of(tmp_path)
-    with pytest.raises(RuntimeError, match=r"Model\.timbermesh' was changed since.*with Replace"):
+    with pytest.raises(RuntimeError, match=r"Model\.timbermesh' was changed by another.*with Replace"):
         clean_blender.ops.export_scene.timbermesh_building(use_written=True, collections=hut.name)
     assert files_of(tmp_path) == before
     write(tmp_path, kind="WITH_ENTRANCE", use_replace=True)

@@ -1,11 +1,9 @@
 """Size, cells, entrance, colliders and construction base of a new building, from the bounds of its models."""
 
-import copy
 import json
 import math
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.errors import ExportError
-from ...core.messages import Details, error
+from ...core.messages import error
 from ...core.scene import Scene
 from ..blueprint.checks import MOST_OUTSIDE, points_in
 from ..blueprint.components import Cell
@@ -29,14 +27,9 @@ _FLAT = 0.1
 _MOST_SIDE = 100
 
 
-@cache
-def _members() -> dict[str, Any]:
-    return dict(json.loads(Path(__file__).with_name("members.json").read_text("utf-8")))
-
-
 def members(name: str) -> dict[str, Any]:
-    """Return a copy of a group of members with their usual values."""
-    return copy.deepcopy(dict(_members()[name]))
+    """Return a group of members with their usual values."""
+    return dict(json.loads(Path(__file__).with_name("members.json").read_text("utf-8"))[name])
 
 
 @dataclass(frozen=True)
@@ -86,8 +79,8 @@ def size_of(box: Box, wanted: Cell = (0, 0, 0), name: str = "") -> Cell:
             "The model reaches {:.2f} m beyond its origin, which is the front corner at the left of a viewer who faces "
             "the entrance; put an empty #Origin at this corner of the model: x = {:.2f}, y = {:.2f}"
         )
-        fix: Details = {"is_fixable": bool(name), "names": (name,)}
-        raise ExportError.of(error("model-outside", template, over, high[0], high[1], **fix))
+        fix = error("model-outside", template, over, high[0], high[1], is_fixable=bool(name), names=(name,))
+        raise ExportError.of(fix)
     outside = np.clip(high[:2] + 0.05, _LEAST_OUTSIDE, MOST_OUTSIDE)
     derived = np.ceil(np.round([*(-low[:2] - outside), high[2] - _FLAT], 4)).astype(int).tolist()
     x, y, z = (count or max(1, found) for count, found in zip(wanted, derived, strict=True))

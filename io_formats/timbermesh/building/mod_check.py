@@ -28,8 +28,6 @@ _GAME_LIST = re.compile(
 _COLLECTION = re.compile(
     r"Common|(Buildings|Characters|Landscaping|ModularShaftParts|NaturalResources|Planes|P\w+Variants|P\w+Segments)\..+"
 )
-_TEXTS = ("DisplayNameLocKey", "DescriptionLocKey", "FlavorDescriptionLocKey")
-_STATES = ("FinishedModelName", "UnfinishedModelName", "FinishedUncoveredModelName", "UndergroundModelName")
 _MODEL = re.compile("/TimbermeshSpec/Model$")
 _KINDS = {"/BuildingCost/.*/Id$": "goods", "/ToolGroupId$": "tool_groups", "/NeedId$": "needs"}
 """Kinds of the names at paths."""
@@ -129,13 +127,12 @@ class _ModCheck:
         scenes = [placed_model(model).read() for model in models if model is not None]
         nodes = {part.partition(NESTED)[0] for key, _name in found for part in key.split("/")}
         slots = {node.name.removeprefix("#Slot#").rstrip("0123456789") for scene in scenes for node in scene.nodes}
-        known = dict.fromkeys(_TEXTS, self.texts) | dict.fromkeys(_STATES, nodes)
-        known |= {} if None in models else {"SlotKeyword": slots}
-        for last, name in ((key.rpartition("/")[2], name) for key, name in found if name):
-            if last == "Icon":
+        known = {"LocKey$": self.texts, "ModelName$": nodes} | ({} if None in models else {"/SlotKeyword$": slots})
+        for key, name in ((key, name) for key, name in found if name):
+            if key.endswith("/Icon"):
                 self.find(report, name, *PICTURES.values())
-            elif last in known and name not in known[last] and not self.is_of_game(name):
-                report.error("unknown-name", "{}: there is no '{}'", last, name)
+            elif any(re.search(end, key) and name not in known[end] for end in known) and not self.is_of_game(name):
+                report.error("unknown-name", "{}: there is no '{}'", key[1:], name)
         wanted = [(kind, name) for key, name in found for end, kind in _KINDS.items() if re.search(end, key)]
         materials = {name for scene in scenes for node in scene.nodes if node.mesh for name in node.mesh.materials}
         for faction in FACTIONS:

@@ -302,8 +302,7 @@ def plan_steps(
             for path in mod.changed():
                 known = file_records.FileRecord(path, TIMBERMESH.name, record["digests"].get(str(path), ""))
                 if not file_records.is_unchanged(known):
-                    template = "'{}' was changed since Blender last read or wrote it; {}"
-                    raise ExportError(template, path.name, planning.REMEDY)
+                    raise ExportError("'{}' was changed by another program; {}", path.name, planning.REMEDY)
             values = geometry(shape, is_stackable=record["values"][BLOCKS][-1]["Stackable"] != "None")
             mod.planned[place] = planning.edited_blueprint(read_bytes(place), record["values"], values)
         facts = building.stem, collection.name, shape.size, shape.entrance, sorted(shape.materials), shape.triangles

@@ -27,6 +27,7 @@ from ...reports import Messages, conclude, refuse
 from ...sidebar import draw_wrapped
 from ...translations import rpt_
 
+_HIDDEN = {"HIDDEN", "SKIP_SAVE"}
 CELLS = "cells of"
 """Custom property of lattices that show cells: the collection of the building."""
 
@@ -41,11 +42,6 @@ def record_of(collection: Any) -> dict[str, Any] | None:
     except (ValueError, TypeError, LookupError, RecursionError):
         return None
     return dict(record) if is_own else None
-
-
-def stored_options(collection: Any) -> dict[str, Any]:
-    """Return the options with which a collection was written as a building; none for others."""
-    return dict((record_of(collection) or {}).get("options", {}))
 
 
 def check(context: bpy.types.Context, collection: Any, findings: list[Message]) -> None:
@@ -73,16 +69,10 @@ class EXPORT_SCENE_OT_timbermesh_building(LongWork, bpy.types.Operator):
     bl_description = "Write a collection as a building of Timberborn into a mod: models, blueprint, icon, texts"
     bl_options = {"REGISTER"}
 
-    collections: StringProperty(
-        name="Collections",
-        description="Names of the collections, one a line; none: those selected in the Outliner, or the active one",
-        options={"HIDDEN", "SKIP_SAVE"},
-    )
-    use_written: BoolProperty(
-        name="Again",
-        description="Write models and changes of the cells of a collection that was written as a building",
-        options={"HIDDEN", "SKIP_SAVE"},
-    )
+    collections: StringProperty(name="Collections", description="Names, one a line", options=_HIDDEN)
+    """Without names, the collections that are selected in the Outliner, or the active one."""
+    use_written: BoolProperty(name="Again", description="Write models and changes of the cells", options=_HIDDEN)
+    """Only of a collection that was written as a building."""
     is_confirmed: layouts.WRITES_STORED_PATH
 
     confirm_text = "Write"
@@ -97,7 +87,7 @@ class EXPORT_SCENE_OT_timbermesh_building(LongWork, bpy.types.Operator):
         """Open the dialog with the values that the collection remembers."""
         if self.use_written:
             return self.execute(context)
-        stored = stored_options(self.chosen(context)[0])
+        stored = (record_of(self.chosen(context)[0]) or {}).get("options", {})
         for option in OPTIONS:
             if option.name in stored and option.name != "use_replace":
                 setattr(self, option.name, stored[option.name])
@@ -131,17 +121,16 @@ class EXPORT_SCENE_OT_timbermesh_building(LongWork, bpy.types.Operator):
         """Plan the files."""
         from .building_plan import plan_steps
 
-        collections = self.chosen(context)
-        if not self.use_written:
-            options = chosen_options(BuildingOptions, option_values(self, OPTIONS))
-            return (yield from plan_steps(context, collections, options, has_icon=has_icon))
-        record = record_of(collections[0])
-        if record is None:
+        collections, values = self.chosen(context), option_values(self, OPTIONS)
+        record = record_of(collections[0]) if self.use_written else None
+        if record is not None:
+            if not (self.asked or self.is_confirmed):
+                refuse_unknown(_file(record["blueprint"]))
+            collections, values = collections[:1], record["options"]
+        elif self.use_written:
             raise ExportError("The collection was not written as a building")
-        if not (self.asked or self.is_confirmed):
-            refuse_unknown(_file(record["blueprint"]))
-        options = chosen_options(BuildingOptions, record["options"])
-        return (yield from plan_steps(context, collections[:1], options, record))
+        options = chosen_options(BuildingOptions, values)
+        return (yield from plan_steps(context, collections, options, record, has_icon=has_icon))
 
     def steps(self, context: bpy.types.Context) -> Steps[set[str]]:
         """Write the buildings, or nothing."""
@@ -167,7 +156,7 @@ class OBJECT_OT_timbermesh_cells(bpy.types.Operator):
     bl_description = "Show the cells of the collection as a building and the cell before its door, or hide them"
     bl_options = {"REGISTER", "UNDO"}
 
-    collection: StringProperty(name="Collection", description="Its name", options={"HIDDEN", "SKIP_SAVE"})
+    collection: StringProperty(name="Collection", description="Its name", options=_HIDDEN)
 
     poll = layouts.requires(layouts.IN_EDITABLE_SCENE)
 
@@ -180,7 +169,8 @@ class OBJECT_OT_timbermesh_cells(bpy.types.Operator):
             shown = cells_of(collection)
             bpy.data.batch_remove(shown)  # with their objects
             if not shown:
-                show_cells(context, collection, chosen_options(BuildingOptions, stored_options(collection)))
+                stored = (record_of(collection) or {}).get("options", {})
+                show_cells(context, collection, chosen_options(BuildingOptions, stored))
         except MeshferryError as problem:
             return refuse(self, problem.sentence())
         return {"FINISHED"}
