@@ -161,9 +161,9 @@ def _report_missing(root: Mapping[str, Any], shape: Shape, report: Report) -> No
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield all texts and vectors with their paths."""
+    """Yield all texts, vectors and empty objects with their paths."""
     pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    if isinstance(value, str) or (isinstance(value, dict) and "X" in value):
+    if isinstance(value, str) or value == {} or (isinstance(value, dict) and "X" in value):
         yield path, value
     for name, inner in pairs:
         yield from leaves(inner, f"{path}/{name}")

@@ -36,7 +36,7 @@ _KINDS = {"/BuildingCost/.*/Id$": "goods", "/ToolGroupId$": "tool_groups", "/Nee
 def is_mod(folder: Path) -> bool:
     """Return whether a path is the folder of a mod with blueprints."""
     manifests = [*folder.glob(MANIFEST), *folder.glob(f"[vV]ersion-*/{MANIFEST}")]
-    return bool(manifests) and next(folder.rglob(f"*{ENDING}"), None) is not None
+    return bool(manifests) and any(folder.rglob(f"*{ENDING}"))
 
 
 def check_mod(folder: Path, game: str = "") -> list[Message]:
@@ -104,7 +104,7 @@ class _ModCheck:
         plain, added = (getattr(spec and spec.find(name), "items", []) for name in (PLAIN, APPEND))
         if plain and _GAME_LIST.fullmatch(self.mod.path_of(place).lower()):
             report.error("list-replaced", "'{}' replaces the game's list; write '{}'", PLAIN, APPEND)
-        if not _COLLECTION.fullmatch(collection):
+        if not (_COLLECTION.fullmatch(collection) or collection in set().union(*self.mod.loaded.values())):
             report.warning("unknown-collection", "the game has no collection '{}'", collection)
         for path in (str(item.value) for item in (*plain, *added)):
             if not path.lower().endswith(".blueprint"):
@@ -114,7 +114,7 @@ class _ModCheck:
 
     def check_building(self, path: str, homes: set[str], root: Members) -> None:
         """Check the names in the blueprint of a building; ``homes`` are the collections that have it."""
-        report, found = self.about(path), [pair for pair in leaves(root) if isinstance(pair[1], str)]
+        report, found = self.about(path), [pair for pair in leaves(root) if isinstance(pair[1], str) and pair[1]]
         for name, usual in members("building").items():
             if lacking := usual.keys() - (child_of(root, name) or {}).keys():
                 report.warning("member-missing", "{} lacks {}", name, listed(sorted(lacking)))
@@ -123,12 +123,12 @@ class _ModCheck:
         template = str((child_of(root, "TemplateSpec") or {}).get("TemplateName"))
         if others := {self.owners.setdefault((home, template), path) for home in homes} - {path}:
             report.error("template-name-twice", "TemplateName '{}' is also that of '{}'", template, min(others))
-        models = [self.find(report, name, ".timbermesh") for key, name in found if _MODEL.search(key) and name]
+        models = [self.find(report, name, ".timbermesh") for key, name in found if _MODEL.search(key)]
         scenes = [placed_model(model).read() for model in models if model is not None]
-        nodes = {part.partition(NESTED)[0] for key, _name in found for part in key.split("/")}
+        nodes = {part.partition(NESTED)[0] for key, _value in leaves(root) for part in key.split("/")}
         slots = {node.name.removeprefix("#Slot#").rstrip("0123456789") for scene in scenes for node in scene.nodes}
         known = {"LocKey$": self.texts, "ModelName$": nodes} | ({} if None in models else {"/SlotKeyword$": slots})
-        for key, name in ((key, name) for key, name in found if name):
+        for key, name in found:
             if key.endswith("/Icon"):
                 self.find(report, name, *PICTURES.values())
             elif any(re.search(end, key) and name not in known[end] for end in known) and not self.is_of_game(name):

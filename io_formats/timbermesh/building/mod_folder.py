@@ -48,7 +48,7 @@ class ModFolder:
         self.templates: dict[str, Path] = {}
         """Blueprints by the name of their template."""
         self.loaded: dict[str, set[str]] = {}
-        """Collections of materials that the mod loads in addition, by faction."""
+        """Collections of materials and templates that the mod loads in addition, by faction."""
         places = (Path(above, name) for above, _folders, files in os.walk(self.root) for name in sorted(files))
         found = {place.relative_to(self.root).as_posix().lower(): place for place in islice(places, _MOST_FILES)}
         self.files = dict(sorted(found.items()))
@@ -72,8 +72,9 @@ class ModFolder:
             return  # the check of the file reports it
         for kind, name in defined_names(root):
             self.names.setdefault(kind, set()).add(name)
-        added = (child_of(root, "FactionSpec") or {}).get("MaterialCollectionIds")
-        self.loaded.setdefault(place.name.split(".")[1], set()).update(map(str, added or ()))
+        faction, loaded = child_of(root, "FactionSpec") or {}, self.loaded.setdefault(place.name.split(".")[1], set())
+        for name in ("MaterialCollectionIds", "TemplateCollectionIds"):
+            loaded.update(map(str, faction.get(name) or ()))
         if template := (child_of(root, "TemplateSpec") or {}).get("TemplateName"):
             self.templates[str(template)] = place
         if (listing := child_of(root, LIST)) is not None:

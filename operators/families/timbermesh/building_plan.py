@@ -24,10 +24,7 @@ from ....io_formats.core.messages import Message, Report, Text, joined
 from ....io_formats.core.options import resolve
 from ....io_formats.disk.atomic_write import make_folder, remove_file, replace_file
 from ....io_formats.disk.special_files import read_bytes
-from ....io_formats.timbermesh.building import planning
-from ....io_formats.timbermesh.building.cells import Box, Shape, bounds_of, entrance_at, geometry, size_of
-from ....io_formats.timbermesh.building.document import Building
-from ....io_formats.timbermesh.building.mod_folder import ModFolder
+from ....io_formats.timbermesh.building import cells, document, mod_folder, planning
 from ....io_formats.timbermesh.building.names import ENDING, game_names
 from ....io_formats.timbermesh.building.options import BLOCKS, OPTIONS, BuildingOptions
 from ....io_formats.timbermesh.model.format import TIMBERMESH
@@ -81,7 +78,7 @@ class BuildingParts:
         x, y, z = (self.origin.inverted() @ obj.matrix_world).translation
         return x, y, z
 
-    def boxes(self, colliders: Iterable[bpy.types.Object], box: Box) -> list[Box]:
+    def boxes(self, colliders: Iterable[bpy.types.Object], box: cells.Box) -> list[cells.Box]:
         """Return the boxes of colliders along the axes of the building, or the one around the model."""
         found = []
         for obj in sorted(colliders, key=lambda obj: obj.name):
@@ -97,12 +94,12 @@ def _single(empties: Sequence[bpy.types.Object], name: str) -> bpy.types.Object 
     return found[0] if found else None
 
 
-def _encode_steps(context: bpy.types.Context, source: Any) -> Steps[tuple[EncodedFile, Box]]:
+def _encode_steps(context: bpy.types.Context, source: Any) -> Steps[tuple[EncodedFile, cells.Box]]:
     """Encode the model in a collection; return it with its box."""
     name, values = source.collection.name, resolve(TIMBERMESH.export_options.table(), headless=False)
     files = yield from file_steps(context, source, name, TIMBERMESH, values)
     encoded = yield from encode_steps(files.parts[0], Path(f"{name}.timbermesh"), TIMBERMESH, values)
-    box = bounds_of(encoded.scene)
+    box = cells.bounds_of(encoded.scene)
     if box is None:
         raise ExportError("The collection '{}' has no mesh with faces", name)
     return encoded, box
@@ -110,7 +107,7 @@ def _encode_steps(context: bpy.types.Context, source: Any) -> Steps[tuple[Encode
 
 def encoded_models(
     context: bpy.types.Context, parts: BuildingParts, options: BuildingOptions
-) -> Steps[tuple[Shape, list[bytes], Box]]:
+) -> Steps[tuple[cells.Shape, list[bytes], cells.Box]]:
     """Encode the finished model and those of the stages; return them with the shape and the box of the finished one.
 
     Raises
@@ -123,17 +120,17 @@ def encoded_models(
         steps = _encode_steps(context, source)
         made.append((yield from scaled(steps, number / count, (number + 1) / count, source.collection.name)))
     box, name = made[0][1], parts.sources[0].collection.name
-    size = size_of(box, (options.size_x, options.size_y, options.size_z), name)
+    size = cells.size_of(box, (options.size_x, options.size_y, options.size_z), name)
     colliders, *stages = (parts.boxes(found, box) for found, (_, box) in zip(parts.colliders, made, strict=True))
     door, point = parts.entrance, parts.access
-    entrance = entrance_at(door.name, parts.point(door), size) if door is not None else None
+    entrance = cells.entrance_at(door.name, parts.point(door), size) if door is not None else None
     x, y, z = parts.point(point) if point is not None else (0.0, 0.0, 0.0)
     access = (-x, z, -y) if point is not None else None
     scenes = [encoded.scene for encoded, _box in made]
     meshes = (node.mesh for scene in scenes for node in scene.nodes if node.mesh is not None)
     materials = frozenset(name for mesh in meshes for name in mesh.materials)
     names, triangles = frozenset(node.name for node in scenes[0].nodes), scenes[0].triangle_count
-    shape = Shape(size, colliders, stages, entrance, access, names, materials, triangles)
+    shape = cells.Shape(size, colliders, stages, entrance, access, names, materials, triangles)
     return shape, [encoded.outputs[-1].data for encoded, _box in made], box
 
 
@@ -172,7 +169,7 @@ def show_cells(context: bpy.types.Context, collection: bpy.types.Collection, opt
             context.scene.collection.objects.link(grid)
 
 
-def rendered_icon(parts: BuildingParts, box: Box) -> bytes:
+def rendered_icon(parts: BuildingParts, box: cells.Box) -> bytes:
     """Return a picture of the finished model, rendered by Cycles in a temporary scene.
 
     Raises
@@ -223,6 +220,8 @@ _FACTS = ("building", "collection", "size", "entrance", "materials", "triangles"
 class PlannedBuildings:
     """New content of files, facts for the user, and what each collection remembers after they are written."""
 
+    root: Path
+    """Folder of the mod."""
     report: Report = field(default_factory=Report)
     files: dict[Path, bytes] = field(default_factory=dict)
     facts: list[dict[str, Any]] = field(default_factory=list)
@@ -235,7 +234,7 @@ class PlannedBuildings:
             entrance = Text("entrance cell {}, {}, {}", *fact["entrance"]) if fact["entrance"] else Text("no entrance")
             text = Text("{}: {} x {} x {} cells", fact["building"], *fact["size"])
             lines.append(joined([text, entrance, *fact["materials"]]))
-        return [*lines, *(Text("{}", place) for place in self.files), *self.report.messages]
+        return [*lines, *(Text("{}", place.relative_to(self.root)) for place in self.files), *self.report.messages]
 
     def write(self) -> list[Message]:
         """Write the files and store the records; if a file cannot be written, restore those before it.
@@ -278,7 +277,8 @@ def plan_steps(
     """
     if not options.mod:
         raise ExportError("Choose the folder of the mod")
-    mod, plan, count = ModFolder(Path(options.mod)), PlannedBuildings(), len(collections)
+    mod, count = mod_folder.ModFolder(Path(options.mod)), len(collections)
+    plan = PlannedBuildings(mod.root)
     names = game_names(options.game, plan.report)
     for number, collection in enumerate(collections):
         parts = BuildingParts(collection)
@@ -286,7 +286,7 @@ def plan_steps(
         shape, models, box = yield from scaled(encoding, number / count, (number + 1) / count)
         name, faction = planning.name_and_faction(collection.name, options.faction, shape.materials, names)
         folder = planning.existing_folder(f"{name}.{faction}", mod, options.tool_group)
-        building = Building(name, faction, shape, options, folder)
+        building = document.Building(name, faction, shape, options, folder)
         place = mod.place(f"{folder}/{building.stem}{ENDING}")
         files = {mod.place(f"{path}.timbermesh"): data for path, data in zip(building.models, models, strict=True)}
         mod.planned |= files
@@ -303,7 +303,7 @@ def plan_steps(
                 known = file_records.FileRecord(path, TIMBERMESH.name, record["digests"].get(str(path), ""))
                 if not file_records.is_unchanged(known):
                     raise ExportError("'{}' was changed by another program; {}", path.name, planning.REMEDY)
-            values = geometry(shape, is_stackable=record["values"][BLOCKS][-1]["Stackable"] != "None")
+            values = cells.geometry(shape, is_stackable=record["values"][BLOCKS][-1]["Stackable"] != "None")
             mod.planned[place] = planning.edited_blueprint(read_bytes(place), record["values"], values)
         facts = building.stem, collection.name, shape.size, shape.entrance, sorted(shape.materials), shape.triangles
         plan.facts.append(dict(zip(_FACTS, facts, strict=True)))
