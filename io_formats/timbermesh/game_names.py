@@ -4,7 +4,6 @@ import difflib
 import json
 import os
 import re
-import zipfile
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -119,15 +118,12 @@ def _archive_collections(path: Path) -> Collections:
     """Return the collections in an archive."""
     found: Collections = {}
     with open_archive(path) as archive:
-        for info in islice(_collection_entries(archive), _MOST_FILES):
+        entries = (info for info in archive.infolist() if _FILE.fullmatch(_name_of(info.filename)))
+        for info in islice(entries, _MOST_FILES):
             _add(found, _parse(read_entry(archive, info, LARGEST_ENTRY), _name_of(info.filename)))
     if not any(found.values()):
         raise FormatError("The zip file has no material collections")
     return found
-
-
-def _collection_entries(archive: zipfile.ZipFile) -> Iterator[zipfile.ZipInfo]:
-    return (info for info in archive.infolist() if _FILE.fullmatch(_name_of(info.filename)))
 
 
 def _name_of(path: str) -> str:

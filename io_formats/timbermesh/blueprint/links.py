@@ -321,9 +321,6 @@ def _model_name(path: Path) -> str:
     return path.name[: -len(_MODEL)] if path.name.lower().endswith(_MODEL) else PurePosixPath(path.name).stem
 
 
-_ENDING = ".timbermesh"
-
-
 def model_path(file: Path, blueprint: Path, placement: Placement | None = None, mod: str = "") -> str:
     """Return the path below the mod's root, without the ending, by which a blueprint can name a model.
 
@@ -341,8 +338,8 @@ def model_path(file: Path, blueprint: Path, placement: Placement | None = None, 
         The file is not below the mod's root, its ending is not ``.timbermesh`` in lower case, or the root is unknown.
     """
     whole = PurePath(os.path.realpath(file))
-    if not whole.name.endswith(_ENDING):
-        raise ExportError("The game only loads models whose names end in {}", _ENDING)
+    if not whole.name.endswith(_MODEL):
+        raise ExportError("The game only loads models whose names end in {}", _MODEL)
     roots = [*_roots_of(placement)] if placement is not None else []
     above = mod_folder(blueprint)
     roots += [Path(os.path.realpath(folder)) for folder in (above, mod) if folder]
@@ -351,9 +348,9 @@ def model_path(file: Path, blueprint: Path, placement: Placement | None = None, 
     root = next((root for root in roots if whole.is_relative_to(root)), None)
     if root is None:
         raise ExportError("'{}' is not in the folder of the mod, '{}'", file.name, roots[0])
-    path = whole.relative_to(root).as_posix().removesuffix(_ENDING)
+    path = whole.relative_to(root).as_posix().removesuffix(_MODEL)
     if whole.parent != root and os.path.isfile(whole):
-        found = ModFiles(Projects(), mod).find(path + _ENDING, blueprint)
+        found = ModFiles(Projects(), mod).find(path + _MODEL, blueprint)
         if found is not None and not os.path.samefile(found, whole):
             raise ExportError("'{}' names another file: '{}'", path, found)
     return path
@@ -365,7 +362,7 @@ def _roots_of(placement: Placement) -> Iterator[Path]:
     for node in placement.parts[0].nodes:
         if isinstance(node.content, ModelUse) and node.properties.get("Model"):
             file = PurePath(os.path.realpath(placement.models[node.content.model].file)).as_posix()
-            ending = "/" + node.properties["Model"].replace("\\", "/") + _ENDING
+            ending = "/" + node.properties["Model"].replace("\\", "/") + _MODEL
             if file.lower().endswith(ending.lower()):
                 found[file[: -len(ending)]] += 1
     return (Path(root) for root, _count in found.most_common())

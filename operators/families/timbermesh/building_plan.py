@@ -65,8 +65,8 @@ class BuildingParts:
         self.mark, self.origin = None, Matrix()
         if whole.origin is not None:
             self.mark = whole.origin.obj
-            matrix = whole.origin.matrix or self.mark.matrix_world
-            self.origin = Matrix.LocRotScale(*matrix.decompose()[:2], None)
+            location, rotation, _scale = (whole.origin.matrix or self.mark.matrix_world).decompose()
+            self.origin = Matrix.LocRotScale(location, rotation, None)
         others = whole.left_out | colliders | points
         self.sources = [replace(whole, left_out=others.union(*groups))]
         self.sources += [Source("COLLECTION", child, origin=whole.origin, left_out=others) for *_, child in stages]
