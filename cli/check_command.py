@@ -2,11 +2,13 @@
 
 import argparse
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from ..io_formats import api
 from ..io_formats.core.messages import Kind, Message, counted, errors_of, warnings_of
 from ..io_formats.registry import FORMATS
+from ..io_formats.timbermesh.blueprint.format import TIMBERBORN_BLUEPRINT
 from .inspect_command import add_file_arguments, examine_files, open_projects
 from .option_arguments import AddParser, OptionTable, format_table, preferred_options
 from .output import Reporter, printable
@@ -31,28 +33,37 @@ def _tables() -> list[OptionTable]:
 
 def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     """Print the findings for every file; return 1 if any is an error."""
+    from ..io_formats.timbermesh.building import mod_check  # NumPy
+
     projects = open_projects(vars(arguments))
 
     def examine(
         loaded: api.LoadedFile, options: Mapping[str, Any], missing: Sequence[Message], entry: dict[str, Any]
     ) -> bool:
-        target = loaded.format
-        findings = api.findings_of(loaded, options, missing, projects)
-        errors, warnings = errors_of(findings), warnings_of(findings)
-        entry["format"] = target.name
-        entry["errors"] = [_entry(finding) for finding in errors]
-        entry["warnings"] = [_entry(finding) for finding in warnings]
-        entry["messages"] = [finding.as_json() for finding in errors + warnings]
-        for finding in errors + warnings:
-            _print(reporter, entry["file"], finding)
-        if not findings:
-            reporter.say(f"{printable(entry['file'])}: No problems found")
-        return not errors
+        return _report(reporter, entry, loaded.format.name, api.findings_of(loaded, options, missing, projects))
 
     count, wrong = examine_files(vars(arguments), _tables(), reporter, examine, projects)
     if count > 1:
         reporter.say(f"{count - wrong} of {counted(count, 'file')} without errors")
+    for folder in filter(mod_check.is_mod, map(Path, arguments.paths)):
+        entry: dict[str, Any] = {"file": str(folder)}
+        wrong += not _report(reporter, entry, TIMBERBORN_BLUEPRINT.name, mod_check.check_mod(folder))
+        reporter.record(entry)
     return 1 if wrong else 0
+
+
+def _report(reporter: Reporter, entry: dict[str, Any], name: str, findings: Sequence[Message]) -> bool:
+    """Print the findings for a file or folder, and add them to its record; return whether none is an error."""
+    errors, warnings = errors_of(findings), warnings_of(findings)
+    entry["format"] = name
+    entry["errors"] = [_entry(finding) for finding in errors]
+    entry["warnings"] = [_entry(finding) for finding in warnings]
+    entry["messages"] = [finding.as_json() for finding in errors + warnings]
+    for finding in errors + warnings:
+        _print(reporter, entry["file"], finding)
+    if not findings:
+        reporter.say(f"{printable(entry['file'])}: No problems found")
+    return not errors
 
 
 def _entry(finding: Message) -> dict[str, Any]:

@@ -4,11 +4,10 @@ import difflib
 import json
 import os
 import re
-import zipfile
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -22,23 +21,6 @@ SLOT_KEYWORDS = ("Entrance", "Bot", "Seat")
 """Keywords after ``#Slot#``, matched by prefix."""
 
 FACTIONS = ("Folktails", "IronTeeth")
-
-_PLANKS = ("Grey", "Brown", "DarkBrown", "LightBrown", "Mossy", "Indigo", "White", "Yellow", "MetalForged")
-_COLORS = {
-    "BaseWood": ("Brown", "DarkBrown", "LightBrown", "Grey", "White", "Indigo", "DarkRed", "Yellow", "Green"),
-    "IrregularPlanks": _PLANKS,
-    "Plaster": ("White", "Black", "Orange"),
-}
-_BASES = (
-    "BaseMetal",
-    "PaintedMetal",
-    "WindowsAtlas",
-    "PlasteredWood",
-    "ThatchedRoof",
-    "RoofPlanks",
-    "Details",
-    "Paper",
-)
 
 WITHOUT_FACTION = ("Dirt", "Water", "BeaverCarryingModels", "BeaverAdult")
 
@@ -54,11 +36,10 @@ def without_suffix(name: str) -> str:
     return _SUFFIX.sub("", name)
 
 
-def known_collections() -> dict[str, tuple[str, ...]]:
-    """Return the stock material names whose spelling is certain, by faction."""
-    bases = (*(f"{base}_{color}" for base, colors in _COLORS.items() for color in colors), *_BASES)
-    factions = {faction: tuple(f"{base}.{faction}" for base in bases) for faction in FACTIONS}
-    return {**factions, OTHERS: WITHOUT_FACTION}
+@cache
+def built_in_names() -> dict[str, Any]:
+    """Return the built-in lists of names of the game, by their kind."""
+    return dict(json.loads(Path(__file__).with_name("names.json").read_text("utf-8")))
 
 
 def misspelt_name(name: str, known: Iterable[str]) -> str | None:
@@ -137,15 +118,12 @@ def _archive_collections(path: Path) -> Collections:
     """Return the collections in an archive."""
     found: Collections = {}
     with open_archive(path) as archive:
-        for info in islice(_collection_entries(archive), _MOST_FILES):
+        entries = (info for info in archive.infolist() if _FILE.fullmatch(_name_of(info.filename)))
+        for info in islice(entries, _MOST_FILES):
             _add(found, _parse(read_entry(archive, info, LARGEST_ENTRY), _name_of(info.filename)))
     if not any(found.values()):
         raise FormatError("The zip file has no material collections")
     return found
-
-
-def _collection_entries(archive: zipfile.ZipFile) -> Iterator[zipfile.ZipInfo]:
-    return (info for info in archive.infolist() if _FILE.fullmatch(_name_of(info.filename)))
 
 
 def _name_of(path: str) -> str:
@@ -319,7 +297,9 @@ def material_names(game: str = "", file: Path | None = None) -> MaterialNames:
             report.warning("built-in-material-names", template, Text("{}", problem))
     is_complete = bool(collections)
     if not is_complete:
-        collections = known_collections()
+        materials = built_in_names()["materials"]
+        collections = {faction: tuple(name for name in materials[faction] if "." in name) for faction in FACTIONS}
+        collections[OTHERS] = WITHOUT_FACTION
     folder = mod_folder(file) if file is not None else None
     if folder is not None:
         own = mod_collections(folder, report)

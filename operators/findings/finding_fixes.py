@@ -83,7 +83,9 @@ def refusals(context: bpy.types.Context, finding: Message) -> list[str]:
 
 
 def blocks_of(context: bpy.types.Context, fix: "Fix", names: Collection[str]) -> list[Any]:
-    """Return the objects or materials with these names in the file."""
+    """Return the objects, materials or collections with these names in the file."""
+    if fix.is_of_collection:
+        return [collection for collection in context.blend_data.collections if collection.name in names]
     if fix.change is None:
         return [material for material in context.blend_data.materials if name_in_file(material) in names]
     items = context.view_layer.objects
@@ -162,10 +164,11 @@ class Fix:
 
     description: str
     change: Callable[[Format, Any], Any] | None = None
-    """Changes an object for a target format; None for a material that is renamed."""
+    """Changes an object or collection for a target format; None for a material that is renamed."""
     is_of_mesh: bool = False
     refusal: Callable[[Any], Text | None] = lambda _obj: None
     """Returns why an object cannot be changed, or None."""
+    is_of_collection: bool = False
 
 
 _MARK = Fix("Put # before the names of the objects", lambda _target, obj: set_own_node(obj, True))

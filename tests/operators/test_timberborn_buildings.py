@@ -330,6 +330,74 @@ def test_materials_of_another_faction_can_be_fixed(clean_blender, write, tmp_pat
     assert judged(tmp_path) == []
 
 
+def bounds_in_world(obj):
+    matrix = np.array(obj.matrix_world)
+    corners = np.array([point.co[:] for point in obj.data.points]) @ matrix[:3, :3].T + matrix[:3, 3]
+    return [*corners.min(axis=0), *corners.max(axis=0)]
+
+
+def test_cells_are_shown_and_hidden_and_in_no_export(clean_blender, tmp_path):
+    bpy = clean_blender
+    hut = make_hut(bpy)
+    before, path = {*bpy.data.objects.keys()}, tmp_path / "hut.timbermesh"
+    bpy.ops.export_scene.timbermesh(filepath=str(path))
+    exported = path.read_bytes()
+    show = partial(bpy.ops.object.timbermesh_cells, collection=hut.name)
+    bpy.ops.ed.undo_push(message="start")
+    show()
+    bpy.context.view_layer.update()
+    added = {name: bpy.data.objects[name] for name in {*bpy.data.objects.keys()} - before}
+    assert {*added} == {"Cells", "Entrance Cell"}
+    assert not any(obj in hut.all_objects.values() for obj in added.values())
+    assert bounds_in_world(added["Cells"]) == pytest.approx([5, 3, 0, 7, 5, 2], abs=1e-5)
+    assert bounds_in_world(added["Entrance Cell"]) == pytest.approx([5, 5, 0, 6, 6, 1], abs=1e-5)
+    assert [added["Cells"].data.points_u, added["Cells"].data.points_w] == [3, 3]
+    bpy.ops.export_scene.timbermesh(filepath=str(path))
+    assert path.read_bytes() == exported
+    bpy.ops.ed.undo_push(message="shown")
+    bpy.ops.ed.undo()
+    assert {*bpy.data.objects.keys()} == before
+    bpy.ops.ed.redo()
+    assert len(bpy.data.lattices) == 2
+    bpy.ops.object.timbermesh_cells(collection="Hut.Folktails")
+    assert ({*bpy.data.objects.keys()}, len(bpy.data.lattices)) == (before, 0)
+    bpy.data.objects["#Origin"].location.x -= 2
+    with pytest.raises(RuntimeError, match="put an empty #Origin"):
+        bpy.ops.object.timbermesh_cells(collection="Hut.Folktails")
+    assert len(bpy.data.lattices) == 0
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_model_outside_gets_an_origin_at_its_corner(clean_blender, write, tmp_path, is_there):
+    bpy = clean_blender
+    hut = make_hut(bpy)
+    bpy.data.objects["#Origin"].location.x -= 2
+    if not is_there:
+        bpy.data.objects.remove(bpy.data.objects["#Origin"])
+    with pytest.raises(RuntimeError, match="put an empty #Origin"):
+        write(tmp_path, kind="WITH_ENTRANCE")
+    (finding,) = bpy.context.window_manager.meshferry_check.findings
+    assert finding.fix == "model-outside"
+    bpy.ops.object.meshferry_finding_fix(index=0)
+    (mark,) = [obj for obj in hut.objects if obj.name.startswith("#Origin")]
+    assert [*mark.location] == pytest.approx([7.3, 5.3, 0], abs=1e-5)
+    write(tmp_path, kind="WITH_ENTRANCE")
+    assert judged(tmp_path) == []
+
+
+def test_a_model_that_another_program_changed_is_not_replaced(clean_blender, write, tmp_path):
+    hut = make_hut(clean_blender)
+    write(tmp_path, kind="WITH_ENTRANCE")
+    model = tmp_path / FOLDER / "Hut.Folktails.Model.timbermesh"
+    model.write_bytes(b"of another program")
+    before = files_of(tmp_path)
+    with pytest.raises(RuntimeError, match=r"Model\.timbermesh' was changed by another.*with Replace"):
+        clean_blender.ops.export_scene.timbermesh_building(use_written=True, collections=hut.name)
+    assert files_of(tmp_path) == before
+    write(tmp_path, kind="WITH_ENTRANCE", use_replace=True)
+    assert files_of(tmp_path)[f"{FOLDER}/{model.name}.bak"] == b"of another program"
+
+
 def test_an_import_shows_what_was_written(clean_blender, write, tmp_path):
     bpy = clean_blender
     make_hut(bpy)
@@ -486,8 +554,8 @@ def test_dialog_and_buttons_offer_what_the_collection_remembers(clean_blender, w
     buildings.draw_buttons(layouts[0], bpy.context)
     write(tmp_path, kind="WITH_ENTRANCE", cost="Plank 3", use_replace=True)
     buildings.draw_buttons(layouts[1], bpy.context)
-    drawn = ["New Timberborn Building…", "Re-export Building"]
-    assert [layout.drawn for layout in layouts[:2]] == [drawn[:1], drawn]
+    drawn = ["New Timberborn Building…", "Show Cells", "Re-export Building"]
+    assert [layout.drawn for layout in layouts[:2]] == [drawn[:2], drawn]
     operator = buildings.EXPORT_SCENE_OT_timbermesh_building
     owner = SimpleNamespace(
         **{option.name: option.default for option in buildings.OPTIONS},

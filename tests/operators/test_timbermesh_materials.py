@@ -182,8 +182,8 @@ def test_names_are_listed_by_collection_and_include_the_mod(game: Path, box: Any
 
 
 def test_the_built_in_list_serves_without_the_game(box: Any) -> None:
-    choose("BaseWood_Brown.IronTeeth", by="found")
-    assert box.material_slots[0].material.name == "BaseWood_Brown.IronTeeth"
+    choose("BaseWood_Grey.IronTeeth", by="found")
+    assert box.material_slots[0].material.name == "BaseWood_Grey.IronTeeth"
 
 
 @pytest.fixture

@@ -59,6 +59,7 @@ def steps() -> Steps:
         yield from timbermesh_steps.mixed()
         yield from timbermesh_steps.cancelled()
         yield from timbermesh_steps.refused()
+        yield from timbermesh_steps.building()
         yield from unigine_steps.dialogs()
         yield from unigine_steps.rig()
         yield from unigine_steps.level()

@@ -147,3 +147,36 @@ def refused() -> Steps:
     yield from wait_for(lambda: not window().modal_operators, "the end of the export")
     dialog.invoke = invoke
     yield from undo(before, "the cube")
+
+
+def building() -> Steps:
+    """*New Timberborn Building* asks for its values and lists its files; *Show Cells* shows its cells."""
+    before, mod = set(bpy.data.objects.keys()), FOLDER / "mod"
+    material = bpy.data.materials.new("BaseMetal.Folktails")
+    with in_view3d():
+        collection = bpy.data.collections.new("Hut.Folktails")
+        bpy.context.scene.collection.children.link(collection)
+        bpy.context.view_layer.active_layer_collection = bpy.context.view_layer.layer_collection.children[-1]
+        bpy.ops.mesh.primitive_cube_add(size=2, location=(-1, -1, 1))
+        bpy.context.object.data.materials.append(material)
+        bpy.context.object.name = "Walls"
+        door = bpy.data.objects.new("Entrance", None)
+        door.location = -0.5, 0, 0
+        collection.objects.link(door)
+        bpy.ops.ed.undo_push(message="Add a hut")
+        bpy.ops.export_scene.timbermesh_building("INVOKE_DEFAULT", collections="Hut.Folktails", mod=str(mod))
+    yield from picture("building-dialog")
+    press("RET")
+    yield 2 * DRAW
+    yield from picture("building-files")
+    press("RET")
+    yield from wait_for(lambda: any(mod.rglob("*.blueprint.json")), "the files of the building")
+    yield from wait_for(lambda: not window().modal_operators, "the end of the export")
+    with in_view3d():
+        bpy.ops.object.timbermesh_cells("INVOKE_DEFAULT", True, collection="Hut.Folktails")
+        bpy.ops.view3d.view_all()
+    shown = set(bpy.data.objects.keys())
+    check({"Cells", "Entrance Cell"} <= shown, "the cells are shown")
+    yield from picture("building-cells")
+    yield from undo(shown - {"Cells", "Entrance Cell"}, "the cells")
+    yield from undo(before, "the hut")

@@ -15,15 +15,7 @@ from ...core.errors import ExportError, FormatError
 from ...core.messages import Unresolved
 from ...core.placement import ModelUse, PlacedModel, Placement
 from ...core.scene import Scene
-from ...disk.rooted_files import (
-    LfsPointerError,
-    RootedFiles,
-    TooManyFilesError,
-    has_lfs_pointer,
-    is_inside,
-    leads_to_network,
-    path_key,
-)
+from ...disk import rooted_files
 from ...disk.special_files import read_bytes
 from ...projects import Projects
 from ..game_files import GameArchive, find_archive, mod_folder
@@ -65,8 +57,8 @@ def read_file(path: Path) -> bytes:
     if size > _MOST_BYTES:
         raise FormatError("The file has more than {:,} bytes", _MOST_BYTES, file=str(path))
     data = read_bytes(path)
-    if has_lfs_pointer(data):
-        raise LfsPointerError(str(path))
+    if rooted_files.has_lfs_pointer(data):
+        raise rooted_files.LfsPointerError(str(path))
     return data
 
 
@@ -74,12 +66,12 @@ class _ModFolder:
     """Files below a folder, found by the last parts of their paths. Empty if the folder has too many files."""
 
     def __init__(self, root: Path, most: int, projects: Projects) -> None:
-        self._listed: RootedFiles | None = None
+        self._listed: rooted_files.RootedFiles | None = None
 
         def list_files() -> list[str] | None:
             try:
-                self._listed = RootedFiles(root, most=most, check=projects.check)
-            except TooManyFilesError:
+                self._listed = rooted_files.RootedFiles(root, most=most, check=projects.check)
+            except rooted_files.TooManyFilesError:
                 return None
             return [path for path in self._listed.paths.values() if path.lower().endswith((".timbermesh", ".json"))]
 
@@ -89,7 +81,7 @@ class _ModFolder:
         self._by_name: dict[str, list[tuple[str, str]]] = {}
         """Key and path of the files, by the last part of their key."""
         for path in paths or ():
-            key = path_key(path)
+            key = rooted_files.path_key(path)
             self._by_name.setdefault(key.rpartition("/")[2], []).append((key, path))
 
     def is_current(self) -> bool:
@@ -97,7 +89,7 @@ class _ModFolder:
 
     def find(self, relative: str, near: Path) -> Path | None:
         """Return the file whose path ends with ``relative``; of several, the one nearest to the folder ``near``."""
-        wanted = "/" + path_key(relative)
+        wanted = "/" + rooted_files.path_key(relative)
         found = [path for key, path in self._by_name.get(wanted.rpartition("/")[2], ()) if f"/{key}".endswith(wanted)]
         try:
             here = near.relative_to(self.root).parts
@@ -154,7 +146,7 @@ class ModFiles:
         """Return whether files in a folder may refer to a path: one of their mod, or else within their reach."""
         root = self._root(folder)
         if root is not None:
-            return is_inside(os.path.realpath(path), str(root))
+            return rooted_files.is_inside(os.path.realpath(path), str(root))
         reach_of = self._projects.reach_of
         return reach_of is None or reach_of(folder / "any").allows(path)
 
@@ -175,19 +167,19 @@ class ModFiles:
         """Return the file at a path below a folder, or None."""
         place = folder
         for part in relative.split("/"):
-            name = self._names(place).get(path_key(part))
+            name = self._names(place).get(rooted_files.path_key(part))
             if name is None:
                 return None
             place = os.path.join(place, name)
         try:
-            return Path(place) if not leads_to_network(place) and os.path.isfile(place) else None
+            return Path(place) if not rooted_files.leads_to_network(place) and os.path.isfile(place) else None
         except OSError:
             return None
 
     def _names(self, folder: str) -> dict[str, str]:
         if folder not in self._entries:
             try:
-                self._entries[folder] = {path_key(name): name for name in os.listdir(folder)}
+                self._entries[folder] = {rooted_files.path_key(name): name for name in os.listdir(folder)}
             except (OSError, ValueError):
                 self._entries[folder] = {}
         return self._entries[folder]
@@ -329,9 +321,6 @@ def _model_name(path: Path) -> str:
     return path.name[: -len(_MODEL)] if path.name.lower().endswith(_MODEL) else PurePosixPath(path.name).stem
 
 
-_ENDING = ".timbermesh"
-
-
 def model_path(file: Path, blueprint: Path, placement: Placement | None = None, mod: str = "") -> str:
     """Return the path below the mod's root, without the ending, by which a blueprint can name a model.
 
@@ -349,8 +338,8 @@ def model_path(file: Path, blueprint: Path, placement: Placement | None = None, 
         The file is not below the mod's root, its ending is not ``.timbermesh`` in lower case, or the root is unknown.
     """
     whole = PurePath(os.path.realpath(file))
-    if not whole.name.endswith(_ENDING):
-        raise ExportError("The game only loads models whose names end in {}", _ENDING)
+    if not whole.name.endswith(_MODEL):
+        raise ExportError("The game only loads models whose names end in {}", _MODEL)
     roots = [*_roots_of(placement)] if placement is not None else []
     above = mod_folder(blueprint)
     roots += [Path(os.path.realpath(folder)) for folder in (above, mod) if folder]
@@ -359,9 +348,9 @@ def model_path(file: Path, blueprint: Path, placement: Placement | None = None, 
     root = next((root for root in roots if whole.is_relative_to(root)), None)
     if root is None:
         raise ExportError("'{}' is not in the folder of the mod, '{}'", file.name, roots[0])
-    path = whole.relative_to(root).as_posix().removesuffix(_ENDING)
+    path = whole.relative_to(root).as_posix().removesuffix(_MODEL)
     if whole.parent != root and os.path.isfile(whole):
-        found = ModFiles(Projects(), mod).find(path + _ENDING, blueprint)
+        found = ModFiles(Projects(), mod).find(path + _MODEL, blueprint)
         if found is not None and not os.path.samefile(found, whole):
             raise ExportError("'{}' names another file: '{}'", path, found)
     return path
@@ -373,7 +362,7 @@ def _roots_of(placement: Placement) -> Iterator[Path]:
     for node in placement.parts[0].nodes:
         if isinstance(node.content, ModelUse) and node.properties.get("Model"):
             file = PurePath(os.path.realpath(placement.models[node.content.model].file)).as_posix()
-            ending = "/" + node.properties["Model"].replace("\\", "/") + _ENDING
+            ending = "/" + node.properties["Model"].replace("\\", "/") + _MODEL
             if file.lower().endswith(ending.lower()):
                 found[file[: -len(ending)]] += 1
     return (Path(root) for root, _count in found.most_common())

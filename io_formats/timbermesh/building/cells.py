@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.errors import ExportError
+from ...core.messages import error
 from ...core.scene import Scene
 from ..blueprint.checks import MOST_OUTSIDE, points_in
 from ..blueprint.components import Cell
@@ -69,8 +70,13 @@ def bounds_of(scene: Scene) -> Box | None:
     return np.concatenate(points).min(axis=0), np.concatenate(points).max(axis=0)
 
 
-def size_of(box: Box, wanted: Cell = (0, 0, 0)) -> Cell:
+def size_of(box: Box, wanted: Cell = (0, 0, 0), name: str = "") -> Cell:
     """Return the number of cells along each axis; those that are not ``wanted`` are derived from the model.
+
+    Parameters
+    ----------
+    name:
+        Name of the collection, to which a fix can add an origin; empty for none.
 
     Raises
     ------
@@ -84,7 +90,8 @@ def size_of(box: Box, wanted: Cell = (0, 0, 0)) -> Cell:
             "The front corner of the model, at the left of a viewer who faces the entrance, is not at its origin; "
             "put an empty #Origin at this corner of the model: x = {:.2f}, y = {:.2f}"
         )
-        raise ExportError(template, high[0], high[1])
+        fix = error("model-outside", template, high[0], high[1], is_fixable=bool(name), names=(name,))
+        raise ExportError.of(fix)
     outside = np.clip(high[:2] + 0.05, _LEAST_OUTSIDE, MOST_OUTSIDE)
     derived = np.ceil(np.round([*(-low[:2] - outside), high[2] - _FLAT], 4)).astype(int).tolist()
     x, y, z = (count or max(1, found) for count, found in zip(wanted, derived, strict=True))

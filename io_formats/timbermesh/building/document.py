@@ -143,7 +143,7 @@ def _set_children(root: dict[str, Any], building: Building, names: GameNames, re
 def _report_missing(root: Mapping[str, Any], shape: Shape, report: Report) -> None:
     """Report nodes and cells that the members of another blueprint name, and that the new model lacks."""
     lacking = []
-    for path, value in _leaves(root):
+    for path, value in leaves(root):
         if path.startswith(("/Children", "/BlockObjectSpec", "/BuildingModelSpec")):
             continue
         if isinstance(value, dict):
@@ -160,13 +160,13 @@ def _report_missing(root: Mapping[str, Any], shape: Shape, report: Report) -> No
         report.warning("template-names", template, listed(lacking, len(lacking)))
 
 
-def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield all texts and vectors with their paths."""
+def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield all texts, vectors and empty objects with their paths."""
     pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    if isinstance(value, str) or (isinstance(value, dict) and "X" in value):
+    if isinstance(value, str) or value == {} or (isinstance(value, dict) and "X" in value):
         yield path, value
     for name, inner in pairs:
-        yield from _leaves(inner, f"{path}/{name}")
+        yield from leaves(inner, f"{path}/{name}")
 
 
 def exact(value: JsonValue, data: bytes) -> Any:

@@ -20,8 +20,8 @@ from ..game_names import mod_collections
 from .cells import members
 from .names import ENDING, defined_names
 
-_LIST = "TemplateCollectionSpec"
-_PLAIN, _APPEND = "Blueprints", "Blueprints#append"
+LIST = "TemplateCollectionSpec"
+PLAIN, APPEND = "Blueprints", "Blueprints#append"
 _VERSION = re.compile(r"version-(\d+(?:\.\d+)*)", re.IGNORECASE)
 _TEXTS = re.compile(r"localizations/enus[^/]*\.(csv|txt)")
 _RECORD = re.compile(r"(?://[^\r\n]*|(?:\"(?:[^\"]|\"\")*+\"|[^\",\r\n][^,\r\n]*+|,)*+)[^\r\n]*(?:\r\n|\n|\r|\Z)")
@@ -48,16 +48,19 @@ class ModFolder:
         self.templates: dict[str, Path] = {}
         """Blueprints by the name of their template."""
         self.loaded: dict[str, set[str]] = {}
-        """Collections of materials that the mod loads in addition, by faction."""
+        """Collections of materials and templates that the mod loads in addition, by faction."""
         places = (Path(above, name) for above, _folders, files in os.walk(self.root) for name in sorted(files))
         found = {place.relative_to(self.root).as_posix().lower(): place for place in islice(places, _MOST_FILES)}
-        self._files = dict(sorted(found.items()))
-        self._lists: dict[Path, str] = {}
-        for key, place in self._files.items():
+        self.files = dict(sorted(found.items()))
+        """Files by their paths in lower case."""
+        self.lists: dict[Path, str] = {}
+        """Identifiers of the collections in lists of buildings."""
+        self.blueprints: dict[Path, Members] = {}
+        for key, place in self.files.items():
             if key.endswith(ENDING):
                 self._read_blueprint(place)
         self.materials = mod_collections(self.root, Report())
-        manifests = [place for place in (self._files.get(MANIFEST), folder / MANIFEST) if place and place.is_file()]
+        manifests = [place for place in (self.files.get(MANIFEST), folder / MANIFEST) if place and place.is_file()]
         self.manifest = _document(manifests[0]) if manifests else None
         for name, usual in members("manifest").items():
             if self.manifest is not None and type(self.manifest.get(name, [])) is not type(usual):
@@ -65,23 +68,25 @@ class ModFolder:
 
     def _read_blueprint(self, place: Path) -> None:
         try:
-            root = _document(place)
+            self.blueprints[place] = root = _document(place)
         except FormatError:
-            if "templatecollection" in str(place).lower():
+            if "templatecollection" in f"{place}{read_bytes(place)!r}".lower():
                 raise
             return  # the check of the file reports it
         for kind, name in defined_names(root):
             self.names.setdefault(kind, set()).add(name)
-        added = (child_of(root, "FactionSpec") or {}).get("MaterialCollectionIds")
-        self.loaded.setdefault(place.name.split(".")[1], set()).update(map(str, added if type(added) is list else ()))
+        faction, loaded = child_of(root, "FactionSpec") or {}, self.loaded.setdefault(place.name.split(".")[1], set())
+        for name in ("MaterialCollectionIds", "TemplateCollectionIds"):
+            added = faction.get(name)
+            loaded.update(map(str, added if type(added) is list else ()))
         if template := (child_of(root, "TemplateSpec") or {}).get("TemplateName"):
             self.templates[str(template)] = place
-        if (listing := child_of(root, _LIST)) is not None:
-            self._lists[place] = str(listing.get("CollectionId") or ".".join(place.name.split(".")[1:-2]))
+        if (listing := child_of(root, LIST)) is not None:
+            self.lists[place] = str(listing.get("CollectionId") or ".".join(place.name.split(".")[1:-2]))
 
     def place(self, path: str) -> Path:
         """Return the location of a path below the root; an existing file may differ in case."""
-        return self._files.setdefault(path.lower(), self.root / path)
+        return self.files.setdefault(path.lower(), self.root / path)
 
     def path_of(self, place: Path) -> str:
         """Return the path below the root by which files of the mod name another one."""
@@ -107,22 +112,26 @@ class ModFolder:
             The list is damaged.
         """
         collection = f"Buildings.{faction}"
-        lists = [place for place, name in self._lists.items() if name == collection]
+        lists = [place for place, name in self.lists.items() if name == collection]
         new = self.place(f"TemplateCollections/TemplateCollection.{collection}{ENDING}")
         if not lists and new.exists():
             raise ExportError("The file is not a list of buildings; rename it", file=new)
         for place in lists:
-            spec = child_of(read(self.content(place) or b"").root, _LIST) or {}
+            spec = child_of(read(self.content(place) or b"").root, LIST) or {}
             entries = [str(entry) for entries in spec.values() if isinstance(entries, list) for entry in entries]
             if blueprint.lower() in (entry.replace("\\", "/").lower() for entry in entries):
                 return
         place = lists[0] if lists else new
-        data = self.content(place) or file_of({_LIST: {"CollectionId": collection, _APPEND: []}})
-        self._lists[place], self.planned[place] = collection, _with_entry(place, data, blueprint)
+        data = self.content(place) or file_of({LIST: {"CollectionId": collection, APPEND: []}})
+        self.lists[place], self.planned[place] = collection, _with_entry(place, data, blueprint)
+
+    def texts(self) -> list[Path]:
+        """Return the files of English texts."""
+        return [place for key, place in self.files.items() if _TEXTS.fullmatch(key)]
 
     def add_texts(self, texts: Mapping[str, str], *, is_replaced: bool) -> None:
         """Plan lines of the English texts; those that are there stay, unless ``is_replaced``."""
-        there = [place for key, place in self._files.items() if _TEXTS.fullmatch(key)]
+        there = self.texts()
         there.sort(key=lambda place: not any(key.encode() in (self.content(place) or b"") for key in texts))
         place = there[0] if there else self.place("Localizations/enUS.csv")
         try:
@@ -142,7 +151,7 @@ class ModFolder:
         for folder in {next((above for above in place.parents if above.exists()), place) for place in found}:
             if not (folder.is_dir() and os.access(folder, os.W_OK)):
                 raise ExportError("No file can be written into it; mend this, or choose another mod", file=folder)
-        return dict(sorted(found.items(), key=lambda pair: pair[0] in self._lists))
+        return dict(sorted(found.items(), key=lambda pair: pair[0] in self.lists))
 
 
 def _number(place: Path) -> list[int]:
@@ -171,10 +180,10 @@ def file_of(content: Mapping[str, Any]) -> bytes:
 
 def _with_entry(place: Path, data: bytes, entry: str) -> bytes:
     """Return a list of buildings with one more entry; all other bytes stay."""
-    edits, spec = TextEdits(data), parse(data).find(_LIST) or JsonValue({}, 0, 0)
-    found = spec.find(_PLAIN) or spec.find(_APPEND)
+    edits, spec = TextEdits(data), parse(data).find(LIST) or JsonValue({}, 0, 0)
+    found = spec.find(PLAIN) or spec.find(APPEND)
     if found is None:
-        edits.insert(spec, {_APPEND: json_text([entry])}, next(reversed(spec.members), None))
+        edits.insert(spec, {APPEND: json_text([entry])}, next(reversed(spec.members), None))
     elif not isinstance(found.value, list):
         raise ExportError("The file is damaged: its list of blueprints is not a list; mend it first", file=place)
     else:

@@ -1,16 +1,14 @@
 """Names that a new building may use: of goods, needs, tool groups, construction bases, buildings and materials."""
 
-import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from ...core.errors import FormatError
 from ...core.messages import Report, Text
 from ..blueprint.codec import Members, child_of, read
 from ..game_files import GameArchive, find_archive
-from ..game_names import game_collections
+from ..game_names import built_in_names, game_collections
 
 SPECS = {"goods": "GoodSpec", "needs": "NeedSpec", "tool_groups": "BlockObjectToolGroupSpec"}
 """Members of the blueprints that define names, by the kind of name."""
@@ -38,8 +36,7 @@ class GameNames:
 
 def built_in() -> GameNames:
     """Return the names of the built-in list."""
-    found: dict[str, Any] = json.loads(Path(__file__).with_name("names.json").read_text("utf-8"))
-    return GameNames(**found)
+    return GameNames(**built_in_names())
 
 
 def game_names(folder: str, report: Report) -> GameNames:

@@ -7,7 +7,7 @@ from ..game_names import FACTIONS
 from ..model.format import GAME
 
 _building = partial(option, section="Building")
-_size = partial(option, section="Size", default=0, minimum=0)
+_size = partial(option, section="Size (0: from the Model)", default=0, minimum=0)
 _KINDS = (
     Choice("DECORATION", "Decoration", "It may raise the wellbeing of beavers nearby"),
     Choice("PLATFORM", "Platform", "Others can be built on it"),
@@ -25,7 +25,7 @@ class BuildingOptions(Options):
 
     mod: str = option("Mod", "Folder of the mod; a new one gets a manifest", default="", section="Mod", is_path=True)
     use_replace: bool = option(
-        "Replace", "Write over a building of this name; content of others is kept as .bak", default=False, section="Mod"
+        "Replace", "Write over a building of this name; other content is kept as .bak", default=False, section="Mod"
     )
     kind: str = _building("Kind", "What the building is for the game", default="DECORATION", choices=_KINDS)
     like: str = _building(

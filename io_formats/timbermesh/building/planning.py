@@ -2,12 +2,12 @@
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from ...core.errors import ExportError, FormatError
-from ...core.messages import Details, Kind, Message, Report, Text, joined
+from ...core.messages import Details, Message, Report, Text, errors_of
 from ...disk.special_files import read_bytes
 from ..blueprint.json_text import TextEdits, parse
 from ..game_names import FACTIONS
@@ -17,10 +17,11 @@ from .mod_folder import ModFolder, file_of, json_text
 from .names import ENDING, GameNames
 
 _NAME = re.compile(r"[A-Za-z0-9_]{1,99}")
-_PICTURES = {b"\x89PNG": ".png", b"\xff\xd8\xff": ".jpg"}
+PICTURES = {b"\x89PNG": ".png", b"\xff\xd8\xff": ".jpg"}
+_NOUNS = {"goods": "the good", "tool_groups": "the tool group", "needs": "the need"}
 _MOST_DISTANCE = 2.0
 """Metres by which colliders may reach beyond the cells: foundations reach more than 1 m below the ground."""
-_REMEDY = Text("choose New Timberborn Building with Replace to write it anew")
+REMEDY = Text("choose New Timberborn Building with Replace to write it anew")
 
 
 def name_and_faction(collection: str, choice: str, materials: Iterable[str], names: GameNames) -> tuple[str, str]:
@@ -78,14 +79,12 @@ def existing_folder(stem: str, mod: ModFolder, tool_group: str) -> str:
 
 
 def plan_building(
-    building: Building, models: Sequence[bytes], icon: bytes | None, mod: ModFolder, names: GameNames, report: Report
+    building: Building, icon: bytes | None, mod: ModFolder, names: GameNames, report: Report
 ) -> dict[str, Any]:
-    """Plan all files of a building; return the values of its blueprint that the scene decides.
+    """Plan all files of a building except its models; return the values of its blueprint that the scene decides.
 
     Parameters
     ----------
-    models:
-        The finished model and those of the stages.
     icon:
         Content of a new icon; None if one is there.
 
@@ -107,12 +106,11 @@ def plan_building(
     check_names(building, mod, names, report)
     template = template_of(options.like, mod, names) if options.kind == "LIKE" else None
     root, values = blueprint_of(building, names, template, report)
-    plan_models(building, models, mod)
     if icon is not None:
-        ending = next((ending for start, ending in _PICTURES.items() if icon.startswith(start)), None)
+        ending = next((ending for start, ending in PICTURES.items() if icon.startswith(start)), None)
         if ending is None:
             raise ExportError("Icon: '{}' is neither a PNG nor a JPG picture", options.icon)
-        twin = mod.place(building.icon + next(other for other in _PICTURES.values() if other != ending))
+        twin = mod.place(building.icon + next(other for other in PICTURES.values() if other != ending))
         if mod.content(twin):
             raise ExportError(
                 "Another icon is there: {}; remove it, or choose a picture of this kind", mod.path_of(twin)
@@ -126,14 +124,9 @@ def plan_building(
     return values
 
 
-def plan_models(building: Building, models: Sequence[bytes], mod: ModFolder) -> None:
-    """Plan the finished model and those of the stages."""
-    mod.planned |= {mod.place(f"{path}.timbermesh"): data for path, data in zip(building.models, models, strict=True)}
-
-
 def has_icon(building: Building, mod: ModFolder) -> bool:
     """Return whether an icon is planned, or there and not to be replaced."""
-    places = [mod.place(building.icon + ending) for ending in _PICTURES.values()]
+    places = [mod.place(building.icon + ending) for ending in PICTURES.values()]
     return any(place in mod.planned or (mod.content(place) and not building.options.use_replace) for place in places)
 
 
@@ -146,41 +139,47 @@ def check_names(building: Building, mod: ModFolder, names: GameNames, report: Re
         A name is wrong for certain.
     """
     options = building.options
-    wanted = [("goods", "the good", str(entry["Id"])) for entry in cost_of(options.cost)]
-    wanted.append(("tool_groups", "the tool group", options.tool_group))
+    wanted = [("goods", str(entry["Id"])) for entry in cost_of(options.cost)] + [("tool_groups", options.tool_group)]
     if options.kind == "DECORATION" and options.wellbeing:
-        wanted.append(("needs", "the need", options.wellbeing))
-    found = Report()
-    for kind, noun, name in wanted:
-        if name not in getattr(names, kind) and name not in mod.names.get(kind, ()):
-            found.warning("unknown-name", "{} '{}' is neither of the game nor of the mod", Text(noun), name)
-    found.messages += _material_problems(building, mod, names)
-    is_certain = names.archive is not None and not (mod.manifest or {}).get("RequiredMods")
-    errors = [problem for problem in found.messages if problem.kind is Kind.ERROR or is_certain]
-    if errors:
-        raise ExportError("{}", joined(errors, "; "), findings=errors)
+        wanted.append(("needs", options.wellbeing))
+    found = name_problems(wanted, building.shape.materials, building.faction, mod, names)
+    if errors := errors_of(found):
+        raise ExportError.of(*errors)
     if (distance := building.shape.outside()) > _MOST_DISTANCE:
         report.warning("collider-outside", "a collider or Access is {:.2f} m outside of the cells; check it", distance)
-    report.messages += found.messages
+    report.messages += found
 
 
-def _material_problems(building: Building, mod: ModFolder, names: GameNames) -> list[Message]:
-    """Return findings about materials that the game does not load for the faction of a building."""
-    report = Report()
-    loaded = {"Common", building.faction, *mod.loaded.get(building.faction, ())}
+def name_problems(
+    wanted: Iterable[tuple[str, str]], materials: Iterable[str], faction: str, mod: ModFolder, names: GameNames
+) -> list[Message]:
+    """Return findings about names that neither the game nor the mod has, and materials of another faction.
+
+    Parameters
+    ----------
+    wanted:
+        Kinds and names of goods, needs and tool groups.
+    """
+    found = Report()
+    is_certain = names.archive is not None and not (mod.manifest or {}).get("RequiredMods")
+    report = found.error if is_certain else found.warning
+    for kind, name in wanted:
+        if name not in getattr(names, kind) and name not in mod.names.get(kind, ()):
+            report("unknown-name", "{} '{}' is neither of the game nor of the mod", Text(_NOUNS[kind]), name)
+    loaded = {"Common", faction, *mod.loaded.get(faction, ())}
     sources = (names.materials, mod.materials)
     known = {name for source in sources for collection in loaded for name in source.get(collection, ())}
-    for name in sorted(building.shape.materials - known - {""}):
+    for name in sorted({*materials} - known - {""}):
         home = next((faction for faction in FACTIONS if name in names.materials.get(faction, ())), None)
         if home is None:
-            report.warning("unknown-material", "the material '{}' is neither of the game nor of the mod", name)
+            report("unknown-material", "the material '{}' is neither of the game nor of the mod", name)
             continue
-        right = f"{name.removesuffix(f'.{home}')}.{building.faction}"
+        right = f"{name.removesuffix(f'.{home}')}.{faction}"
         fix: Details = {"is_fixable": True, "names": (name,), "new_name": right} if right in known else {}
-        hint = Text("use '{}'", right) if fix else Text("use one of {}", building.faction)
+        hint = Text("use '{}'", right) if fix else Text("use one of {}", faction)
         template = "the material '{}' is of {}, and {} does not load it; {}"
-        report.error("unknown-material", template, name, home, building.faction, hint, **fix)
-    return report.messages
+        found.error("unknown-material", template, name, home, faction, hint, **fix)
+    return found.messages
 
 
 def edited_blueprint(data: bytes, old: Mapping[str, Any], new: Mapping[str, Any]) -> bytes:
@@ -198,13 +197,13 @@ def edited_blueprint(data: bytes, old: Mapping[str, Any], new: Mapping[str, Any]
     """
     counts = [[len(value) for path, value in values.items() if "CollidersSpec" in path] for values in (old, new)]
     if old.keys() != new.keys() or counts[0] != counts[1]:
-        raise ExportError("The number of stages or colliders or the entrance changed; {}", _REMEDY)
+        raise ExportError("The number of stages or colliders or the entrance changed; {}", REMEDY)
     root, edits = parse(data), TextEdits(data)
     for path, value in new.items():
         found = root.find(*path.split("/")) if value != old[path] else None
         present = found.plain() if found is not None else old[path]
         if value != old[path] and (found is None or present not in (value, old[path])):
-            raise ExportError("{} was changed in the file and in the scene; {}", path, _REMEDY)
+            raise ExportError("{} was changed in the file and in the scene; {}", path, REMEDY)
         if found is not None and present != value:
             edits.replace(found, json_text(value, edits.indent_of(found.start), edits.newline))
     return edits.result()

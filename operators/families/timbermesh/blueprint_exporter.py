@@ -5,7 +5,6 @@ from typing import Any
 
 import bpy
 
-from ....blender_data import file_records
 from ....blender_data.file_records import FileRecord
 from ....blender_data.steps import Steps
 from ....io_formats.core.errors import ExportError
@@ -17,21 +16,16 @@ from ...files.export_dialog import named_collection
 from ...files.patched_export import PatchesImported, is_patched, patch_steps
 from ...layouts import file_patterns, requires
 from ...reports import Messages, conclude
-from ...sidebar import draw_wrapped, import_homes_of
+from ...sidebar import draw_wrapped
 from ...translations import rpt_
+from .blueprints import main_collection
+from .parts import record_of
 
 
 def own_blueprint(context: bpy.types.Context, collection: Any = None) -> tuple[FileRecord, Any] | None:
     """Return record and collection of a blueprint: this collection, or that of the active object or collection."""
-    if collection is not None:
-        homes = [collection]
-    else:
-        homes = import_homes_of(context.object) if context.object is not None else [context.collection]
-    for home in homes:
-        record = file_records.read(home)
-        if record is not None and record.format == TIMBERBORN_BLUEPRINT.name and is_patched(record):
-            return record, home
-    return None
+    found = (collection, record_of(collection)) if collection is not None else main_collection(context)
+    return (found[1], found[0]) if found is not None and found[1] is not None and is_patched(found[1]) else None
 
 
 class ExportBlueprint(PatchesImported, ExportScene):

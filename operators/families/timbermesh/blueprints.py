@@ -28,28 +28,15 @@ from ...reports import inform, refuse, warn
 from ...selection import select_only
 from ...sidebar import draw_wrapped, import_homes_of
 from ...translations import iface_
-from .parts import (
-    MODEL,
-    STATES,
-    Part,
-    blueprint_of,
-    child_of,
-    move_to_origin,
-    objects_of_model,
-    owner_of,
-    record_of,
-    set_model,
-    state_of,
-    states_of,
-)
+from . import parts
 
 _WITH_PARTS = ("Finished", "Uncovered", "Underground")
 
 
 def active_child(context: bpy.types.Context) -> Any:
     """Return the child of a blueprint that contains the active object or is that object, or None."""
-    child = child_of(context.object)
-    return child if child is not None and blueprint_of(child) is not None else None
+    child = parts.child_of(context.object)
+    return child if child is not None and parts.blueprint_of(child) is not None else None
 
 
 def may_have_parts(context: bpy.types.Context) -> bool:
@@ -60,8 +47,8 @@ def may_have_parts(context: bpy.types.Context) -> bool:
 def state_of_active(context: bpy.types.Context) -> str:
     """Return the name of the building state of the active child, or an empty text."""
     child = active_child(context)
-    found = blueprint_of(child) if child is not None else None
-    return state_of(child, found[0]) if found is not None else ""
+    found = parts.blueprint_of(child) if child is not None else None
+    return parts.state_of(child, found[0]) if found is not None else ""
 
 
 class OBJECT_OT_timbermesh_model_add(bpy.types.Operator):
@@ -85,7 +72,7 @@ class OBJECT_OT_timbermesh_model_add(bpy.types.Operator):
             "Choose the object of an imported Timberborn blueprint, such as #Finished",
         ),
         (
-            lambda context: not owner_of(active_child(context)) and "#nested" not in _key(active_child(context)),
+            lambda context: not parts.owner_of(active_child(context)) and "#nested" not in _key(active_child(context)),
             "The active object belongs to a nested blueprint: import that file, and add the model there",
         ),
         (
@@ -97,7 +84,7 @@ class OBJECT_OT_timbermesh_model_add(bpy.types.Operator):
 
     def invoke(self, context: bpy.types.Context, event: Any) -> set[str]:
         """Open the file browser in the folder of the blueprint."""
-        _collection, record = blueprint_of(active_child(context))
+        _collection, record = parts.blueprint_of(active_child(context))
         if not self.filepath:
             self.filepath = str(record.path.parent) + "/"
         manager: Any = context.window_manager
@@ -111,7 +98,7 @@ class OBJECT_OT_timbermesh_model_add(bpy.types.Operator):
         from ....io_formats.timbermesh.blueprint.links import placed_model
 
         child = active_child(context)
-        collection, record = blueprint_of(child)
+        collection, record = parts.blueprint_of(child)
         file = Path(bpy.path.abspath(self.filepath))
         options = chosen_options(ImportOptions, import_marks.stored_options(collection))
         try:
@@ -119,7 +106,7 @@ class OBJECT_OT_timbermesh_model_add(bpy.types.Operator):
             made, messages = add_model(context, child, placed_model(file), components.ORDER, options)
         except MeshferryError as problem:
             return refuse(self, problem.sentence())
-        made[MODEL] = path
+        made[parts.MODEL] = path
         select_only(context, [made])
         for message in messages:
             warn(self, message)
@@ -159,7 +146,7 @@ class OBJECT_OT_timbermesh_state_show(bpy.types.Operator):
     state: EnumProperty(
         name="State",
         description="What to show",
-        items=[(name, name, f"Show the {name.lower()} model") for name in STATES],
+        items=[(name, name, f"Show the {name.lower()} model") for name in parts.STATES],
     )
 
     poll = requires(
@@ -180,10 +167,10 @@ class OBJECT_OT_timbermesh_state_show(bpy.types.Operator):
 def main_collection(context: bpy.types.Context) -> Any:
     """Return the collection and the record of the blueprint of the active object or collection, or None."""
     obj = context.object
-    if obj is not None and (found := blueprint_of(obj)) is not None:
+    if obj is not None and (found := parts.blueprint_of(obj)) is not None:
         return found
     for home in import_homes_of(obj) if obj is not None else [context.collection]:
-        record = record_of(home)
+        record = parts.record_of(home)
         if record is not None:
             return home, record
     return None
@@ -194,20 +181,22 @@ def shown_states(context: bpy.types.Context) -> dict[str, Any]:
     found = main_collection(context)
     if found is None:
         return {}
-    states = {collection: name for name, collection in states_of(found[0]).items()}
+    states = {collection: name for name, collection in parts.states_of(found[0]).items()}
     waiting, layers = [context.view_layer.layer_collection], {}
     while waiting:
         layer = waiting.pop()
         waiting += layer.children
         if layer.collection in states:
             layers[states[layer.collection]] = layer
-    return {name: layers[name] for name in STATES if name in layers}
+    return {name: layers[name] for name in parts.STATES if name in layers}
 
 
 def missing_models(main: Any) -> list[str]:
     """Return the paths of the models of a blueprint that were not found."""
-    children = [obj for obj in import_marks.objects_in(main) if obj.get(MODEL) and not objects_of_model(obj)]
-    return sorted({str(child[MODEL]) for child in children})
+    children = [
+        obj for obj in import_marks.objects_in(main) if obj.get(parts.MODEL) and not parts.objects_of_model(obj)
+    ]
+    return sorted({str(child[parts.MODEL]) for child in children})
 
 
 def findings_of(collection: Any, record: FileRecord) -> list[Message]:
@@ -236,7 +225,7 @@ def findings_of(collection: Any, record: FileRecord) -> list[Message]:
     return distinct([*findings, *(message for message in plan.messages if message.is_listed)])
 
 
-def planned_models(part: Part, file: Path) -> list[tuple[Any, str]]:
+def planned_models(part: parts.Part, file: Path) -> list[tuple[Any, str]]:
     """Return the children of a blueprint that will use the file of a part as model, each with the path to store in it.
 
     Raises
@@ -246,11 +235,11 @@ def planned_models(part: Part, file: Path) -> list[tuple[Any, str]]:
     """
     found = []
     for child in part.places if part.is_placed else ():
-        home = blueprint_of(child)
+        home = parts.blueprint_of(child)
         if home is None:
             continue
-        if owner_of(child):
-            raise ExportError("'{}' belongs to {}; import that file", child.name, owner_of(child))
+        if parts.owner_of(child):
+            raise ExportError("'{}' belongs to {}; import that file", child.name, parts.owner_of(child))
         found.append((child, path_in_blueprint(file, *home)))
     return found
 
@@ -258,10 +247,10 @@ def planned_models(part: Part, file: Path) -> list[tuple[Any, str]]:
 def use_models(planned: list[tuple[Any, str]], report: Report) -> None:
     """Set the model paths of children with exported models, and move the children to the origins of the models."""
     for child, path in planned:
-        move_to_origin(child)
-        set_model(child, path)
+        parts.move_to_origin(child)
+        parts.set_model(child, path)
     if planned:
-        _collection, record = blueprint_of(planned[0][0])
+        _collection, record = parts.blueprint_of(planned[0][0])
         text = "{} in {} now named so: '{}'; Re-export of the blueprint writes this"
         report.note("model-path-set", text, counted(len(planned), "model"), record.path.name, planned[0][1])
 
@@ -328,8 +317,8 @@ def _draw_node(layout: Any, context: bpy.types.Context) -> None:
         text = iface_("Part of the model at '{}', which is moved as a whole").format(node.name)
         draw_wrapped(layout, context, text, "LOCKED")
         button(layout, "object.select_hierarchy", text="Select Parent", icon="OBJECT_ORIGIN", direction="PARENT")
-    if MODEL in node:
-        property_column(layout).prop(node, f'["{MODEL}"]', text=MODEL, text_ctxt=CONTEXT)
+    if parts.MODEL in node:
+        property_column(layout).prop(node, f'["{parts.MODEL}"]', text=parts.MODEL, text_ctxt=CONTEXT)
     if OWNER in node:
         text = iface_("Belongs to {}; open that file to change it").format(node[OWNER])
         draw_wrapped(layout, context, text, "LOCKED")

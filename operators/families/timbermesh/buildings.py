@@ -14,24 +14,30 @@ from ....io_formats.core.messages import Message, Text, counted
 from ....io_formats.timbermesh.blueprint.format import TIMBERBORN_BLUEPRINT
 from ....io_formats.timbermesh.building.options import BLOCKS, OPTIONS, BuildingOptions
 from ....io_formats.timbermesh.model.format import TIMBERMESH
+from ... import layouts
 from ...files.export_dialog import named_collection
 from ...files.patched_export import question_of_path, refuse_unknown
+from ...findings.finding_fixes import FIXES, Fix
 from ...findings.finding_list import keep_findings
-from ...layouts import WRITES_STORED_PATH, button, collection_under_pointer, selected_collections
 from ...option_properties import chosen_options, draw_options, option_values, with_options
 from ...preferences import drawn_for
 from ...progress import DIALOG_WIDTH, LongWork
 from ...registration import MenuEntry
-from ...reports import Messages, conclude
+from ...reports import Messages, conclude, refuse
 from ...sidebar import draw_wrapped
 from ...translations import rpt_
+
+_HIDDEN = {"HIDDEN", "SKIP_SAVE"}
+CELLS = "cells of"
+"""Custom property of lattices that show cells: the collection of the building."""
 
 
 def record_of(collection: Any) -> dict[str, Any] | None:
     """Return what a collection remembers of its building; None for others, also for copies of such collections."""
     try:
         record = json.loads(collection.meshferry.written_set or "{}")
-        texts = record["blueprint"], record["options"]["mod"], record["values"][BLOCKS][-1]["Stackable"]
+        texts = [record["blueprint"], record["options"]["mod"], record["values"][BLOCKS][-1]["Stackable"]]
+        texts += dict(record["digests"]).values()
         is_own = record["collection"] == collection.name and all(isinstance(text, str) for text in texts)
     except (ValueError, TypeError, LookupError, RecursionError):
         return None
@@ -46,7 +52,7 @@ def check(context: bpy.types.Context, collection: Any, findings: list[Message]) 
     MeshferryError
         It would be refused.
     """
-    from .building.plan import plan_steps
+    from .building_plan import plan_steps
 
     record = record_of(collection) if collection is not None else None
     if record is not None:
@@ -63,31 +69,25 @@ class EXPORT_SCENE_OT_timbermesh_building(LongWork, bpy.types.Operator):
     bl_description = "Write a collection as a building of Timberborn into a mod: models, blueprint, icon, texts"
     bl_options = {"REGISTER"}
 
-    collections: StringProperty(
-        name="Collections",
-        description="Names of the collections, one a line; none: those selected in the Outliner, or the active one",
-        options={"HIDDEN", "SKIP_SAVE"},
-    )
-    use_written: BoolProperty(
-        name="Again",
-        description="Write models and changes of the cells of a collection that was written as a building",
-        options={"HIDDEN", "SKIP_SAVE"},
-    )
-    is_confirmed: WRITES_STORED_PATH
+    collections: StringProperty(name="Collections", description="Names, one a line", options=_HIDDEN)
+    """Without names, the collections that are selected in the Outliner, or the active one."""
+    use_written: BoolProperty(name="Again", description="Write models and changes of the cells", options=_HIDDEN)
+    """Only of a collection that was written as a building."""
+    is_confirmed: layouts.WRITES_STORED_PATH
 
     confirm_text = "Write"
 
     def chosen(self, context: bpy.types.Context) -> list[Any]:
         """Return the collections."""
         names = [line for line in self.collections.splitlines() if line]
-        found = [named_collection(context, name) for name in names] or selected_collections(context)
+        found = [named_collection(context, name) for name in names] or layouts.selected_collections(context)
         return found or [context.collection]
 
     def invoke(self, context: bpy.types.Context, event: Any) -> set[str]:
         """Open the dialog with the values that the collection remembers."""
         if self.use_written:
             return self.execute(context)
-        stored = (record_of(self.chosen(context)[0]) or {"options": {}})["options"]
+        stored = (record_of(self.chosen(context)[0]) or {}).get("options", {})
         for option in OPTIONS:
             if option.name in stored and option.name != "use_replace":
                 setattr(self, option.name, stored[option.name])
@@ -120,19 +120,18 @@ class EXPORT_SCENE_OT_timbermesh_building(LongWork, bpy.types.Operator):
 
     def plan(self, context: bpy.types.Context, *, has_icon: bool = True) -> Steps[Any]:
         """Plan the files."""
-        from .building.plan import plan_steps
+        from .building_plan import plan_steps
 
-        collections = self.chosen(context)
-        if not self.use_written:
-            options = chosen_options(BuildingOptions, option_values(self, OPTIONS))
-            return (yield from plan_steps(context, collections, options, has_icon=has_icon))
-        record = record_of(collections[0])
-        if record is None:
+        collections, values = self.chosen(context), option_values(self, OPTIONS)
+        record = record_of(collections[0]) if self.use_written else None
+        if record is not None:
+            if not (self.asked or self.is_confirmed):
+                refuse_unknown(_file(record["blueprint"]))
+            collections, values = collections[:1], record["options"]
+        elif self.use_written:
             raise ExportError("The collection was not written as a building")
-        if not (self.asked or self.is_confirmed):
-            refuse_unknown(_file(record["blueprint"]))
-        options = chosen_options(BuildingOptions, record["options"])
-        return (yield from plan_steps(context, collections[:1], options, record))
+        options = chosen_options(BuildingOptions, values)
+        return (yield from plan_steps(context, collections, options, record, has_icon=has_icon))
 
     def steps(self, context: bpy.types.Context) -> Steps[set[str]]:
         """Write the buildings, or nothing."""
@@ -150,17 +149,61 @@ class EXPORT_SCENE_OT_timbermesh_building(LongWork, bpy.types.Operator):
         return conclude(self, messages, phrases, "Exported")
 
 
+class OBJECT_OT_timbermesh_cells(bpy.types.Operator):
+    """Show or hide the cells of a building."""
+
+    bl_idname = "object.timbermesh_cells"
+    bl_label = "Show Cells"
+    bl_description = "Show the cells of the collection as a building and the cell before its door, or hide them"
+    bl_options = {"REGISTER", "UNDO"}
+
+    collection: StringProperty(name="Collection", description="Its name", options=_HIDDEN)
+
+    poll = layouts.requires(layouts.IN_EDITABLE_SCENE)
+
+    def execute(self, context: bpy.types.Context) -> set[str]:
+        """Remove the cells that are shown, or add them."""
+        from .building_plan import show_cells
+
+        try:
+            collection = named_collection(context, self.collection or context.collection.name)
+            shown = cells_of(collection)
+            bpy.data.batch_remove(shown)  # with their objects
+            if not shown:
+                stored = (record_of(collection) or {}).get("options", {})
+                show_cells(context, collection, chosen_options(BuildingOptions, stored))
+        except MeshferryError as problem:
+            return refuse(self, problem.sentence())
+        return {"FINISHED"}
+
+
+def cells_of(collection: Any) -> list[Any]:
+    """Return the lattices that show the cells of a collection."""
+    return [lattice for lattice in bpy.data.lattices if lattice.get(CELLS) == collection]
+
+
+def _move_origin(_target: Any, collection: Any) -> None:
+    from .building_plan import move_origin
+
+    move_origin(collection)
+
+
+FIXES["model-outside"] = Fix("Put the empty #Origin at the corner of the model", _move_origin, is_of_collection=True)
+
+
 def _file(path: str) -> file_records.FileRecord:
     return file_records.FileRecord(Path(path), TIMBERBORN_BLUEPRINT.name, file_records.digest_of(Path(path)))
 
 
 def draw_buttons(layout: Any, context: bpy.types.Context) -> None:
     """Draw buttons for a new building and, of one that was written, for its re-export."""
-    collection, build = collection_under_pointer(context), EXPORT_SCENE_OT_timbermesh_building
-    names = "\n".join(one.name for one in selected_collections(context)) or collection.name
-    button(layout, build, text="New Timberborn Building…", icon="HOME", collections=names)
+    collection, build = layouts.collection_under_pointer(context), EXPORT_SCENE_OT_timbermesh_building
+    names = "\n".join(one.name for one in layouts.selected_collections(context)) or collection.name
+    layouts.button(layout, build, text="New Timberborn Building…", icon="HOME", collections=names)
+    icon = "CHECKBOX_HLT" if cells_of(collection) else "CHECKBOX_DEHLT"
+    layouts.button(layout, OBJECT_OT_timbermesh_cells, text="Show Cells", icon=icon, collection=collection.name)
     if record_of(collection) is not None:
-        again = button(layout, build, text="Re-export Building", icon="FILE_TICK", collections=collection.name)
+        again = layouts.button(layout, build, text="Re-export Building", icon="FILE_TICK", collections=collection.name)
         again.use_written = True
 
 

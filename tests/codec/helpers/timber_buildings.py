@@ -69,7 +69,8 @@ def add_building(
     data = api.encode_part(model, TIMBERMESH, None, path=folder / "x.timbermesh").outputs[-1].data
     is_new = not has_icon(building, mod)
     names = known or game.built_in()
-    plan_building(building, [data] * (1 + stages), icon if is_new else None, mod, names, report)
+    mod.planned |= {mod.place(f"{path}.timbermesh"): data for path in building.models}
+    plan_building(building, icon if is_new else None, mod, names, report)
     changed = mod.changed()
     for place, content in changed.items():
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -91,6 +92,11 @@ def _checker() -> Any:
     finally:
         sys.dont_write_bytecode = is_writing
     return module
+
+
+def is_judge_there() -> bool:
+    """Return whether the independent check is on this machine."""
+    return _checker() is not None
 
 
 def judged(folder: Path) -> list[tuple[str, ...]]:

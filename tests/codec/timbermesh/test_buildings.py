@@ -165,6 +165,7 @@ def test_refusals_write_nothing(tmp_path: Path, given: dict[str, Any], words: st
         (LIST, b'{"TemplateCollectionSpec": {'),
         (LIST, b'{"TemplateCollectionSpec": {"CollectionId": "Buildings.Folktails", "Blueprints": 5}}'),
         ("TemplateCollections/Other.blueprint.json", b"\xff"),
+        ("Lists/Mine.blueprint.json", b'{"TemplateCollectionSpec": {'),
         ("Localizations/enUS.csv", b"ID,Text,Comment\n\xff,,\n"),
         ("Localizations/enUS.csv", b"ID,Text,Comment\nA," + b"x" * 200_000),
         ("Localizations", b"not a folder"),

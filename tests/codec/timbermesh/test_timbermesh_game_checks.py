@@ -262,7 +262,7 @@ def test_names_that_are_no_misspelling(name: str) -> None:
 def test_every_stock_material_is_known() -> None:
     names = material_names()
     known = names.names
-    assert len(known) == len(set(known)) == (9 + 9 + 3 + 8) * 2 + 4
+    assert len(known) == len(set(known)) == 25 + 23 + 4
     for name in known:
         assert names.is_known(name)
         if len(name) > 6:

@@ -1,1 +1,0 @@
-"""Planning of new buildings, which is imported on first use."""
