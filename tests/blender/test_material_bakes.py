@@ -234,6 +234,9 @@ def test_sequences_show_the_picture_of_the_frame(panel: Panel, tmp_path: Path) -
     bpy.context.scene.frame_set(2)
     panel.set(Roughness=panel.node("Math", node.outputs[0], 2.0, operation="POWER"))
     assert shading().roughness.value == pytest.approx(0.64, abs=1e-3)
+    panel.put(panel.scaled(1.5, 1.5, 1.0), node.inputs["Vector"])  # one tile is not periodic
+    panel.object.data.uv_layers["First"].uv.foreach_set("vector", [0, 0, 5, 0, 5, 5, 0, 5])
+    assert any("cross the borders" in str(text) for text in exported().warnings)
 
 
 @pytest.mark.parametrize("file_format", [SECOND_LIFE_UPLOAD, UNIGINE_SCENE])

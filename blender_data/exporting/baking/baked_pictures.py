@@ -1,7 +1,7 @@
 """Baked maps -> pictures and values of a shading, and temporary materials that show it."""
 
+import zlib
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import bpy
@@ -88,10 +88,14 @@ def plain_shading(
         parts = [_encoded(one, np.array([[plain[one]]], "f4")) if one in plain else pictures[one] for one in names]
         pixels = to_unorm(np.dstack([np.broadcast_to(part, (*shape, part.shape[2])) for part in parts])[::-1])
         height, width, channels = pixels.shape
-        source, extra = f"{name} {names[-1]}", ((0, 0), (0, 0), (0, 4 - channels))
-        texture = Texture(f"{name}.png", "", None, width, height, channels > 3, source=source)
-        read, whole = partial(encode_png, pixels), partial(np.pad, pixels, extra, constant_values=255)
-        return ImageMap(replace(texture, read=read, pixels=whole), names[0] in _COLORS, mapping)
+        packed = zlib.compress(np.pad(pixels, ((0, 0), (0, 0), (0, 4 - channels)), constant_values=255).tobytes(), 1)
+
+        def stored() -> npt.NDArray[np.uint8]:
+            return np.frombuffer(zlib.decompress(packed), np.uint8).reshape(height, width, 4)
+
+        texture = Texture(f"{name}.png", "", None, width, height, channels > 3, source=f"{name} {names[-1]}")
+        texture = replace(texture, read=lambda: encode_png(stored()[..., :channels]), pixels=stored)
+        return ImageMap(texture, names[0] in _COLORS, mapping)
 
     def factor(one: str, picture: ImageMap | None, channel: Channel = Channel.RED) -> Factor:
         return Factor(1.0, picture, channel) if one in pictures else Factor(values.get(one, (1.0,))[0])

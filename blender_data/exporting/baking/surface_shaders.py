@@ -130,7 +130,7 @@ class SurfaceShaders:
         """
         images, left_out = [one for one in self.reached if one.node.type == "TEX_IMAGE"], LeftOut()
         maps = ImageMaps(ImageReader(Report()), layers, left_out)
-        found = {image and (image.mapping, image.extension) for image in map(maps.of, images)}
+        found = {(one.mapping, one.extension) if one is not None else None for one in map(maps.of, images)}
         shared = found.pop() if found else (Mapping(), Extension.REPEAT)
         others = [one for one in self.reached if one.node.type not in {"TEX_IMAGE", "MAPPING"}]
         used = {source(one.input(n)).node.type for one in others for n, _entry in enumerate(one.node.inputs)}
