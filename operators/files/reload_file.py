@@ -283,8 +283,7 @@ class Reload:
         collection, objects = self.source.collection, self.objects
         refuse_other_format(self.path, collection)
         options = import_marks.stored_options(collection)
-        bound = [armature for obj in objects if (armature := armature_of(obj)) is not None]
-        others = [armature for armature in bound if armature not in objects]
+        others = [rig for rig in dict.fromkeys(map(armature_of, objects)) if rig is not None and rig not in objects]
         stand_in = self._stand_in_for(others[0]) if others and not self.is_placed else None
         result = yield from self._import(self.path, options, stand_in)
         if self.is_placed:
