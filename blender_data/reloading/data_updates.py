@@ -44,8 +44,7 @@ def replace_actions(
         before, made = animated_blocks.action_holders(old), animated_blocks.action_holders(new)
         actions = [holder.action for holder in made]
         for holder in made:
-            exported = [one for one in before if _is_exported(old, one.action)]
-            twin = _find_twin(holder.action, before, actions, paths) or _find_named(holder.action, exported)
+            twin = _find_twin(holder.action, before, actions, paths) or _find_exported(holder.action, old, before)
             slot = holder.action_slot
             if new not in owners and (twin is None or holder.action not in touched):
                 continue
@@ -128,16 +127,11 @@ def _find_twin(
     return twins[0] if twins else None
 
 
-def _is_exported(owner: Owner, action: bpy.types.Action) -> bool:
-    """Return whether an action made here may be in the file, since an export wrote its object."""
-    return (
-        isinstance(owner, bpy.types.Object) and bool(owner.meshferry.given_space) and not action.meshferry.source_path
-    )
-
-
-def _find_named(action: bpy.types.Action, holders: Iterable[Any]) -> Any | None:
-    """Return the first animation data or NLA strip whose action would get the name of a clip in a file, or None."""
-    return next((one for one in holders if clip_name(one.action) == action.meshferry.clip_name), None)
+def _find_exported(action: bpy.types.Action, owner: Owner, before: Iterable[Any]) -> Any | None:
+    """Return the first animation data or NLA strip whose action was made here and exported as a clip, or None."""
+    is_exported = isinstance(owner, bpy.types.Object) and owner.meshferry.given_space
+    own = (one for one in before if is_exported and not one.action.meshferry.source_path)
+    return next((one for one in own if clip_name(one.action) == action.meshferry.clip_name), None)
 
 
 def _replace(

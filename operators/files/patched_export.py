@@ -83,8 +83,12 @@ def question_of_path(record: FileRecord, owner: Any = None) -> str:
     if not exists:
         texts.append(Text("Write {} ({})? There is no such file yet.", record.path, label))
     else:
-        text = "Replace {} ({})? Content that Meshferry did not write is kept as {}. You are asked once for each file."
-        texts.append(Text(text, record.path, label, record.path.name + BACKUP))
+        values = record.path, label, record.path.name + BACKUP
+        text = Text(
+            "Replace {} ({})? Content that Meshferry did not write is kept as {}. You are asked once for each file.",
+            *values,
+        )
+        texts.append(text)
     return rpt_(joined(texts, " "))
 
 

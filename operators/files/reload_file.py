@@ -257,11 +257,12 @@ class Reload:
 
         collection = self.source.collection
         if self.conflicts:
-            template = (
+            self.report.loss(
+                "reload-conflict",
                 "Changed in the file, but kept, since the file holds the result of their modifiers, constraints, "
-                "instances, text, joining or separating: {}; apply it and reload, or import the file anew"
+                "instances, text, joining or separating: {}; apply it and reload, or import the file anew",
+                listed([obj.name for obj in self.conflicts], 5),
             )
-            self.report.loss("reload-conflict", template, listed([obj.name for obj in self.conflicts], 5))
         if self.is_placed:
             kept = [*self.conflicts, *self.made]
             return replace_placed(self.context, collection, self.results[0], self.unedited, kept)
@@ -283,8 +284,7 @@ class Reload:
         collection, objects = self.source.collection, self.objects
         refuse_other_format(self.path, collection)
         options = import_marks.stored_options(collection)
-        bound = [armature for obj in objects if (armature := armature_of(obj)) is not None]
-        others = [armature for armature in bound if armature not in objects]
+        others = [rig for rig in dict.fromkeys(map(armature_of, objects)) if rig is not None and rig not in objects]
         stand_in = self._stand_in_for(others[0]) if others and not self.is_placed else None
         result = yield from self._import(self.path, options, stand_in)
         if self.is_placed:
@@ -319,8 +319,8 @@ class Reload:
                     continue
                 used = self.path if same_path(path, self.source.path) else path
                 if not Path(used).exists():
-                    template = "'{}' was not reloaded: {} does not exist"
-                    self.report.loss("action-not-reloaded", template, Named("animation", action.name), path)
+                    name = Named("animation", action.name)
+                    self.report.loss("action-not-reloaded", "'{}' was not reloaded: {} does not exist", name, path)
                     continue
                 if new is None or new in self.unchanged:
                     new = self._stand_in_for(old)
