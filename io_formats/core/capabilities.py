@@ -96,7 +96,7 @@ def length_refusal(name: str, seconds: float, longest: float) -> ExportError:
     return ExportError.of(error("long-clip", template, name, seconds, longest, elements=elements))
 
 
-_Dropped: TypeAlias = "int | Sequence[str]"
+_Dropped: TypeAlias = int | Sequence[str]
 """Names of dropped items, or their number if naming their owner is sufficient."""
 
 
