@@ -60,7 +60,8 @@ def _report(reporter: Reporter, entry: dict[str, Any], name: str, findings: Sequ
     entry["warnings"] = [_entry(finding) for finding in warnings]
     entry["messages"] = [finding.as_json() for finding in errors + warnings]
     for finding in errors + warnings:
-        _print(reporter, entry["file"], finding)
+        show = reporter.result if finding.kind is Kind.ERROR else reporter.say
+        show(f"{printable(entry['file'])}: {finding.kind.value}: {printable(str(finding))}")
     if not findings:
         reporter.say(f"{printable(entry['file'])}: No problems found")
     return not errors
@@ -72,11 +73,3 @@ def _entry(finding: Message) -> dict[str, Any]:
         found = finding.elements
         entry["elements"] = {"kind": found.kind, "node": found.node, "members": list(found.members)}
     return entry
-
-
-def _print(reporter: Reporter, file: str, finding: Message) -> None:
-    line = f"{printable(file)}: {finding.kind.value}: {printable(str(finding))}"
-    if finding.kind is Kind.ERROR:
-        reporter.result(line)
-    else:
-        reporter.say(line)
