@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -127,6 +128,12 @@ def test_check_of_a_whole_mod(meshferry: Callable, whole: Path, tmp_path: Path) 
     assert "mod" not in [
         Path(entry["file"]).name for entry in meshferry("check", whole / "Buildings", "--json").entries
     ]
+    with zipfile.ZipFile(tmp_path / "Blueprints.zip", "w") as archive:
+        archive.writestr("Goods/Good.Gear.blueprint.json", '{"GoodSpec": {"Id": "Gear"}}')
+        names = '{"MaterialCollectionSpec": {"Materials": ["M/BaseMetal.Folktails"]}}'
+        archive.writestr("MaterialCollections/MaterialCollection.Folktails.blueprint.json", names)
+    done = meshferry("check", whole, "--game", tmp_path)
+    assert (done.status, done.out.count("error: ") > 0, "the good 'Log'" in done.out) == (1, True, True)
     shutil.copytree(whole, tmp_path / "mod" / "Version-1.10")
     (tmp_path / "mod" / "Version-1.10" / LIST).unlink()
     done = meshferry("check", tmp_path / "mod")
