@@ -128,6 +128,9 @@ def test_check_of_a_whole_mod(meshferry: Callable, whole: Path, tmp_path: Path) 
     assert "mod" not in [
         Path(entry["file"]).name for entry in meshferry("check", whole / "Buildings", "--json").entries
     ]
+    (whole / "Faction.Other.blueprint.json").write_text('{"FactionSpec": {"TemplateCollectionIds": 5}}')
+    assert meshferry("check", whole).status == 0
+    (whole / "Faction.Other.blueprint.json").unlink()
     with zipfile.ZipFile(tmp_path / "Blueprints.zip", "w") as archive:
         archive.writestr("Goods/Good.Gear.blueprint.json", '{"GoodSpec": {"Id": "Gear"}}')
         names = '{"MaterialCollectionSpec": {"Materials": ["M/BaseMetal.Folktails"]}}'
