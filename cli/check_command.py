@@ -10,7 +10,7 @@ from ..io_formats.core.messages import Kind, Message, counted, errors_of, warnin
 from ..io_formats.registry import FORMATS
 from ..io_formats.timbermesh.blueprint.format import TIMBERBORN_BLUEPRINT
 from .inspect_command import add_file_arguments, examine_files, open_projects
-from .option_arguments import AddParser, OptionTable, format_table, preferred_options
+from .option_arguments import AddParser, OptionTable, format_table, given_options, preferred_options
 from .output import Reporter, printable
 
 
@@ -45,9 +45,10 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
     count, wrong = examine_files(vars(arguments), _tables(), reporter, examine, projects)
     if count > 1:
         reporter.say(f"{count - wrong} of {counted(count, 'file')} without errors")
+    game = str(given_options(vars(arguments)).get("game", ""))
     for folder in filter(mod_check.is_mod, map(Path, arguments.paths)):
         entry: dict[str, Any] = {"file": str(folder)}
-        wrong += not _report(reporter, entry, TIMBERBORN_BLUEPRINT.name, mod_check.check_mod(folder))
+        wrong += not _report(reporter, entry, TIMBERBORN_BLUEPRINT.name, mod_check.check_mod(folder, game))
         reporter.record(entry)
     return 1 if wrong else 0
 
@@ -60,7 +61,8 @@ def _report(reporter: Reporter, entry: dict[str, Any], name: str, findings: Sequ
     entry["warnings"] = [_entry(finding) for finding in warnings]
     entry["messages"] = [finding.as_json() for finding in errors + warnings]
     for finding in errors + warnings:
-        _print(reporter, entry["file"], finding)
+        show = reporter.result if finding.kind is Kind.ERROR else reporter.say
+        show(f"{printable(entry['file'])}: {finding.kind.value}: {printable(str(finding))}")
     if not findings:
         reporter.say(f"{printable(entry['file'])}: No problems found")
     return not errors
@@ -72,11 +74,3 @@ def _entry(finding: Message) -> dict[str, Any]:
         found = finding.elements
         entry["elements"] = {"kind": found.kind, "node": found.node, "members": list(found.members)}
     return entry
-
-
-def _print(reporter: Reporter, file: str, finding: Message) -> None:
-    line = f"{printable(file)}: {finding.kind.value}: {printable(str(finding))}"
-    if finding.kind is Kind.ERROR:
-        reporter.result(line)
-    else:
-        reporter.say(line)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,10 @@ DAMAGES = [
     (HUT, "HutIcon", "HatIcon", "not-in-mod"),
     (HUT, "/HutIcon", "/HutIcon.png", "not-in-mod"),
     (HUT, '"FinishedModelName": "#Finished"', '"FinishedModelName": "#Done"', "unknown-name"),
+    (HUT, '"FinishedModelName": "#Finished"', '"FinishedModelName": ""', "unknown-name"),
+    (HUT, '"DisplayNameLocKey": "Building.Hut.DisplayName"', '"DisplayNameLocKey": ""', "unknown-name"),
+    (HUT, '"Icon": "Buildings/Decoration/Hut/HutIcon"', '"Icon": ""', "not-in-mod"),
+    ("Buildings/Decoration/Hut/HutIcon.png", None, "GIF", "not-a-picture"),
     (HUT, "Hut.Folktails.Model", "Hat.Folktails.Model", "not-in-mod"),
     (HUT, '"ProgressThresholds": [', '"ProgressThresholds": [0, ', "stage-count"),
     (f"{HUT[:-15]}.Model.timbermesh", None, "BaseMetal.IronTeeth", "unknown-material"),
@@ -129,6 +134,15 @@ def test_check_of_a_whole_mod(meshferry: Callable, whole: Path, tmp_path: Path) 
     assert "mod" not in [
         Path(entry["file"]).name for entry in meshferry("check", whole / "Buildings", "--json").entries
     ]
+    (whole / "Faction.Other.blueprint.json").write_text('{"FactionSpec": {"TemplateCollectionIds": 5}}')
+    assert meshferry("check", whole).status == 0
+    (whole / "Faction.Other.blueprint.json").unlink()
+    with zipfile.ZipFile(tmp_path / "Blueprints.zip", "w") as archive:
+        archive.writestr("Goods/Good.Gear.blueprint.json", '{"GoodSpec": {"Id": "Gear"}}')
+        names = '{"MaterialCollectionSpec": {"Materials": ["M/BaseMetal.Folktails"]}}'
+        archive.writestr("MaterialCollections/MaterialCollection.Folktails.blueprint.json", names)
+    done = meshferry("check", whole, "--game", tmp_path)
+    assert (done.status, done.out.count("error: ") > 0, "the good 'Log'" in done.out) == (1, True, True)
     shutil.copytree(whole, tmp_path / "mod" / "Version-1.10")
     (tmp_path / "mod" / "Version-1.10" / LIST).unlink()
     done = meshferry("check", tmp_path / "mod")

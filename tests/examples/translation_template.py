@@ -155,6 +155,7 @@ def _texts_of_tables() -> Iterator[str]:
     from meshferry.io_formats.unigine.mesh import document
     from meshferry.io_formats.unigine.scene.references import Problem as SceneProblem
     from meshferry.operators import format_operators, option_properties, preferences
+    from meshferry.operators.families.timbermesh import buildings
     from meshferry.operators.findings import finding_fixes
 
     yield from (*WORDS, *LEVEL_TEXTS)
@@ -163,7 +164,7 @@ def _texts_of_tables() -> Iterator[str]:
     plurals = capabilities._PLURALS
     for kind in {"bone", *messages_of(ast.parse(inspect.getsource(capabilities)))} - set(plurals.values()):
         yield from (kind, f"{{:,}} {kind}", f"{{:,}} {plurals.get(kind, kind + 's')}") if "{}" not in kind else ()
-    yield from option_properties.SECTIONS
+    yield from (*option_properties.SECTIONS, *(option.section for option in buildings.OPTIONS))
     for known in registry.FORMATS:
         tables = option_properties.import_table(known), option_properties.export_table(known)
         yield from (option.note for table in tables for option in table)

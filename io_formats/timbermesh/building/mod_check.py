@@ -114,7 +114,7 @@ class _ModCheck:
 
     def check_building(self, path: str, homes: set[str], root: Members) -> None:
         """Check the names in the blueprint of a building; ``homes`` are the collections that have it."""
-        report, found = self.about(path), [pair for pair in leaves(root) if isinstance(pair[1], str) and pair[1]]
+        report, found = self.about(path), [pair for pair in leaves(root) if isinstance(pair[1], str)]
         for name, usual in members("building").items():
             if lacking := usual.keys() - (child_of(root, name) or {}).keys():
                 report.warning("member-missing", "{} lacks {}", name, listed(sorted(lacking)))
@@ -123,17 +123,20 @@ class _ModCheck:
         template = str((child_of(root, "TemplateSpec") or {}).get("TemplateName"))
         if others := {self.owners.setdefault((home, template), path) for home in homes} - {path}:
             report.error("template-name-twice", "TemplateName '{}' is also that of '{}'", template, min(others))
-        models = [self.find(report, name, ".timbermesh") for key, name in found if _MODEL.search(key)]
+        models = [self.find(report, name, ".timbermesh") for key, name in found if _MODEL.search(key) and name]
         scenes = [placed_model(model).read() for model in models if model is not None]
         nodes = {part.partition(NESTED)[0] for key, _value in leaves(root) for part in key.split("/")}
         slots = {node.name.removeprefix("#Slot#").rstrip("0123456789") for scene in scenes for node in scene.nodes}
-        known = {"LocKey$": self.texts, "ModelName$": nodes} | ({} if None in models else {"/SlotKeyword$": slots})
+        known = {"/DisplayNameLocKey$": self.texts, "LocKey$": self.texts | {""}, "/FinishedModelName$": nodes - {""}}
+        known |= {"ModelName$": nodes} | ({} if None in models else {"/SlotKeyword$": slots})
         for key, name in found:
-            if key.endswith("/Icon"):
-                self.find(report, name, *PICTURES.values())
+            if key == "/LabeledEntitySpec/Icon":
+                icon = self.find(report, name, *PICTURES.values())
+                if icon is not None and not read_bytes(icon).startswith((*PICTURES,)):
+                    report.error("not-a-picture", "'{}' is neither a PNG nor a JPG picture", icon.name)
             elif any(re.search(end, key) and name not in known[end] for end in known) and not self.is_of_game(name):
                 report.error("unknown-name", "{}: there is no '{}'", key[1:], name)
-        wanted = [(kind, name) for key, name in found for end, kind in _KINDS.items() if re.search(end, key)]
+        wanted = [(kind, name) for key, name in found for end, kind in _KINDS.items() if re.search(end, key) and name]
         materials = {name for scene in scenes for node in scene.nodes if node.mesh for name in node.mesh.materials}
         for faction in FACTIONS:
             if "Common" in homes or f"Buildings.{faction}" in homes:

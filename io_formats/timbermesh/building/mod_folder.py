@@ -78,7 +78,7 @@ class ModFolder:
         faction, loaded = child_of(root, "FactionSpec") or {}, self.loaded.setdefault(place.name.split(".")[1], set())
         for name in ("MaterialCollectionIds", "TemplateCollectionIds"):
             added = faction.get(name)
-            loaded.update(map(str, added if type(added) is list else ()))
+            loaded.update(map(str, added if isinstance(added, list) else ()))
         if template := (child_of(root, "TemplateSpec") or {}).get("TemplateName"):
             self.templates[str(template)] = place
         if (listing := child_of(root, LIST)) is not None:

@@ -34,14 +34,9 @@ class GameNames:
     """Archive of the installed game, with which an unknown name is an error."""
 
 
-def built_in() -> GameNames:
-    """Return the names of the built-in list."""
-    return GameNames(**built_in_names())
-
-
 def game_names(folder: str, report: Report) -> GameNames:
     """Return the names of the game in a folder; without one, or if it cannot be read, those of the built-in list."""
-    known = built_in()
+    known = GameNames(**built_in_names())
     if not folder:
         return known
     found: dict[str, Any] = {}

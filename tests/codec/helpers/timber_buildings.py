@@ -68,7 +68,7 @@ def add_building(
     building = Building(name, faction, shape, chosen, existing_folder(collection, mod, chosen.tool_group))
     data = api.encode_part(model, TIMBERMESH, None, path=folder / "x.timbermesh").outputs[-1].data
     is_new = not has_icon(building, mod)
-    names = known or game.built_in()
+    names = known or game.game_names("", report)
     mod.planned |= {mod.place(f"{path}.timbermesh"): data for path in building.models}
     plan_building(building, icon if is_new else None, mod, names, report)
     changed = mod.changed()

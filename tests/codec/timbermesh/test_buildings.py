@@ -15,7 +15,7 @@ from meshferry.io_formats.core.messages import Report
 from meshferry.io_formats.timbermesh.blueprint.json_text import TextEdits, parse
 from meshferry.io_formats.timbermesh.building import cells
 from meshferry.io_formats.timbermesh.building.mod_folder import with_texts
-from meshferry.io_formats.timbermesh.building.names import built_in, game_names
+from meshferry.io_formats.timbermesh.building.names import game_names
 from meshferry.io_formats.timbermesh.building.planning import edited_blueprint, name_and_faction
 from timber_buildings import BUILDINGS, add_building, files_of, judged
 
@@ -196,10 +196,10 @@ def test_damaged_files_of_the_mod_are_named(tmp_path: Path, path: str, data: byt
 )
 def test_name_and_faction(name: str, choice: str, materials: list[str], expected: Any) -> None:
     if isinstance(expected, tuple):
-        assert name_and_faction(name, choice, materials, built_in()) == expected
+        assert name_and_faction(name, choice, materials, game_names("", Report())) == expected
     else:
         with pytest.raises(ExportError, match=expected):
-            name_and_faction(name, choice, materials, built_in())
+            name_and_faction(name, choice, materials, game_names("", Report()))
 
 
 @pytest.mark.parametrize(
