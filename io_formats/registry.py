@@ -90,10 +90,7 @@ def _has_entry_points(folder: str) -> bool:
     except OSError:
         return False
     for name in found:
-        with (
-            contextlib.suppress(OSError),
-            open(os.path.join(folder, name, "entry_points.txt"), "rb", buffering=0) as stream,
-        ):
+        with contextlib.suppress(OSError), open(os.path.join(folder, name, "entry_points.txt"), "rb") as stream:
             if GROUP.encode() in stream.read():
                 return True
     return False

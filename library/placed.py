@@ -36,9 +36,8 @@ def placed_nodes(placement: Placement, report: Report) -> Iterator[tuple[Node, C
     nodes = single.parts[0].nodes
     places = [(node, node.parent, node.matrix, node.content if node.instances is None else None) for node in nodes]
     for number, node in enumerate(nodes):
-        places += [
-            (node, number, matrix, node.content) for matrix in (() if node.instances is None else node.instances)
-        ]
+        if node.instances is not None:
+            places += [(node, number, matrix, node.content) for matrix in node.instances]
     for node, parent, matrix, content in places:
         read_mesh = partial(read, content) if isinstance(content, ModelUse) else None
         yield Node(node.name, parent, file_matrix=matrix), read_mesh

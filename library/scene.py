@@ -230,11 +230,10 @@ class Scene:
         node.mesh = mesh
         if matrix is not None:
             node.matrix = matrix
-        if skeleton is not None:
-            if skeleton not in self.skeletons:
-                self._core.skeletons.append(skeleton._core)
-                self.skeletons += (skeleton,)
-            node._core.skeleton = _index(self.skeletons, skeleton)
+        if skeleton is not None and skeleton not in self.skeletons:
+            self._core.skeletons.append(skeleton._core)
+            self.skeletons += (skeleton,)
+        node._core.skeleton = None if skeleton is None else self.skeletons.index(skeleton)
         self._core.nodes.append(node._core)
         self.nodes += (node,)
         return node

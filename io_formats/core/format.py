@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .scene import Scene  # not at run time: it imports NumPy, which slows the start of commands
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(frozen=True)
 class OutputFile:
     """One file of a set: its name, and its content or the file of which it is a copy."""
 

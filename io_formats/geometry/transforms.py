@@ -222,7 +222,7 @@ def decompose_matrix(matrix: Matrix) -> tuple[Place, Matrix | None]:
     return (translation, rotation, tuple(lengths.tolist())), rest
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True)
 class Basis:
     """A signed permutation of axes, from a file's space to Blender's (right-handed, Z up).
 

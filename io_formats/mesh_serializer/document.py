@@ -36,7 +36,7 @@ MOST = 65_535
 """Most vertices, and most triangles, that a file can hold."""
 
 
-@dataclass
+@dataclass(repr=False)
 class Document:
     """One mesh. Version 1 stores floats; all other variants store integers with the bounds of their range."""
 
