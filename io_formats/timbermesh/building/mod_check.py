@@ -2,6 +2,7 @@
 
 import csv
 import io
+import os
 import re
 from pathlib import Path
 
@@ -35,6 +36,8 @@ _KINDS = {"/BuildingCost/.*/Id$": "goods", "/ToolGroupId$": "tool_groups", "/Nee
 
 def is_mod(folder: Path) -> bool:
     """Return whether a path is the folder of a mod with blueprints."""
+    if not os.path.isdir(folder):  # also for paths that are too long
+        return False
     manifests = [*folder.glob(MANIFEST), *folder.glob(f"[vV]ersion-*/{MANIFEST}")]
     return bool(manifests) and any(folder.rglob(f"*{ENDING}"))
 
