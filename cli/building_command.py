@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace, reporter: Reporter) -> int:
 def _written(session: BlendSession, path: Path, wanted: list[str], options: BuildingOptions) -> dict[str, Any]:
     """Write the buildings of a file; return the entries of its record."""
     messages = session.open(path)
-    from ..operators.families.timbermesh.building_plan import plan_steps
+    from ..operators.families.timbermesh.building.plan import plan_steps
 
     context = session.load_for_changes().context
     named = [one.name for one in context.scene.collection.children_recursive if one.name.partition(".")[2] in FACTIONS]

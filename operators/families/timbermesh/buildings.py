@@ -52,7 +52,7 @@ def check(context: bpy.types.Context, collection: Any, findings: list[Message]) 
     MeshferryError
         It would be refused.
     """
-    from .building_plan import plan_steps
+    from .building.plan import plan_steps
 
     record = record_of(collection) if collection is not None else None
     if record is not None:
@@ -120,7 +120,7 @@ class EXPORT_SCENE_OT_timbermesh_building(LongWork, bpy.types.Operator):
 
     def plan(self, context: bpy.types.Context, *, has_icon: bool = True) -> Steps[Any]:
         """Plan the files."""
-        from .building_plan import plan_steps
+        from .building.plan import plan_steps
 
         collections, values = self.chosen(context), option_values(self, OPTIONS)
         record = record_of(collections[0]) if self.use_written else None
@@ -163,7 +163,7 @@ class OBJECT_OT_timbermesh_cells(bpy.types.Operator):
 
     def execute(self, context: bpy.types.Context) -> set[str]:
         """Remove the cells that are shown, or add them."""
-        from .building_plan import show_cells
+        from .building.plan import show_cells
 
         try:
             collection = named_collection(context, self.collection or context.collection.name)
@@ -183,7 +183,7 @@ def cells_of(collection: Any) -> list[Any]:
 
 
 def _move_origin(_target: Any, collection: Any) -> None:
-    from .building_plan import move_origin
+    from .building.plan import move_origin
 
     move_origin(collection)
 

@@ -14,24 +14,24 @@ import bpy
 import numpy as np
 from mathutils import Matrix, Vector
 
-from ....blender_data import file_records
-from ....blender_data.exporting.object_selection import Source
-from ....blender_data.names import MARK, without_number
-from ....blender_data.steps import Steps, finish, scaled
-from ....io_formats.api import EncodedFile
-from ....io_formats.core.errors import ExportError
-from ....io_formats.core.format import OutputFile
-from ....io_formats.core.messages import Message, Report, Text, joined
-from ....io_formats.core.options import resolve
-from ....io_formats.disk.atomic_write import make_folder, remove_file, replace_file
-from ....io_formats.disk.special_files import read_bytes
-from ....io_formats.timbermesh.building import cells, document, mod_folder, planning
-from ....io_formats.timbermesh.building.names import ENDING, game_names
-from ....io_formats.timbermesh.building.options import BLOCKS, OPTIONS, BuildingOptions
-from ....io_formats.timbermesh.model.format import TIMBERMESH
-from ...files.export_base import encode_steps, file_steps
-from .buildings import CELLS
-from .parts import ORIGIN_NAME, collection_part
+from .....blender_data import file_records
+from .....blender_data.exporting.object_selection import Source
+from .....blender_data.names import MARK, without_number
+from .....blender_data.steps import Steps, finish, scaled
+from .....io_formats.api import EncodedFile
+from .....io_formats.core.errors import ExportError
+from .....io_formats.core.format import OutputFile
+from .....io_formats.core.messages import Message, Report, Text, joined
+from .....io_formats.core.options import resolve
+from .....io_formats.disk.atomic_write import make_folder, remove_file, replace_file
+from .....io_formats.disk.special_files import read_bytes
+from .....io_formats.timbermesh.building import cells, document, mod_folder, planning
+from .....io_formats.timbermesh.building.names import ENDING, game_names
+from .....io_formats.timbermesh.building.options import BLOCKS, OPTIONS, BuildingOptions
+from .....io_formats.timbermesh.model.format import TIMBERMESH
+from ....files.export_base import encode_steps, file_steps
+from ..buildings import CELLS
+from ..parts import ORIGIN_NAME, collection_part
 
 _STAGE = re.compile(r"ConstructionStage(\d+)")
 _SLOT, _ENTRANCE, _ACCESS, _COLLIDER = f"{MARK}Slot{MARK}Entrance", "Entrance", "Access", "Collider"

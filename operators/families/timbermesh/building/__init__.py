@@ -1,0 +1,1 @@
+"""Planning of new buildings, which is imported on first use."""
