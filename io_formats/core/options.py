@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -137,17 +138,13 @@ class Options:
     given:
         Names of the options whose values were given, rather than left at their defaults.
     values:
-        Values by name; the other options have the command line's defaults.
-
-    Raises
-    ------
-    MeshferryError
-        An option that does not exist, or a value outside its choices or limits.
+        Values by name; the other options have the command line's defaults. They are not checked: code may choose what
+        users cannot, such as the old version of a file that is there. :meth:`of` checks them.
     """
 
     def __init__(self, *, given: Iterable[str] = (), **values: Any) -> None:
         self.given = frozenset(given)
-        vars(self).update(resolve(self.table(), values))
+        vars(self).update(resolve(self.table()) | values)
 
     @classmethod
     @cache
@@ -176,8 +173,7 @@ class Options:
             return values
         if isinstance(values, Options):
             raise TypeError(f"{type(values)} is not {cls}")
-        own = values or {}
-        return cls(given=own if given is None else given, **own)
+        return cls(given=(values or ()) if given is None else given, **resolve(cls.table(), values))
 
     @classmethod
     def among(cls, values: Mapping[str, Any], *, given: Iterable[str] | None = None) -> Self:
@@ -190,8 +186,10 @@ class Options:
         return {option.name: getattr(self, option.name) for option in self.table()}
 
     def with_values(self, **values: Any) -> Self:
-        """Return a copy with other values of some options; ``given`` is the same."""
-        return type(self)(given=self.given, **{**self.values(), **values})
+        """Return a copy with other values of some options, which are not checked."""
+        changed = copy(self)
+        vars(changed).update(values)
+        return changed
 
 
 GivenOptions: TypeAlias = Options | Mapping[str, Any] | None
