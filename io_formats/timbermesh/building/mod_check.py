@@ -103,6 +103,7 @@ class _ModCheck:
 
     def check_list(self, place: Path, collection: str) -> None:
         """Check the entries of a list."""
+        # The text itself, since the codec has no difference between a list and what is appended to one.
         report, spec = self.about(self.mod.path_of(place)), parse(read_bytes(place)).find(LIST)
         plain, added = (getattr(spec and spec.find(name), "items", []) for name in (PLAIN, APPEND))
         if plain and _GAME_LIST.fullmatch(self.mod.path_of(place).lower()):
@@ -143,5 +144,4 @@ class _ModCheck:
         materials = {name for scene in scenes for node in scene.nodes if node.mesh for name in node.mesh.materials}
         for faction in FACTIONS:
             if "Common" in homes or f"Buildings.{faction}" in homes:
-                for problem in name_problems(wanted, materials, faction, self.mod, self.names):
-                    report.add(problem)
+                report.add(*name_problems(wanted, materials, faction, self.mod, self.names))
