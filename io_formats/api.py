@@ -63,7 +63,7 @@ def format_of(path: str | Path) -> Format | None:
     try:
         with open(path, "rb") as stream:
             head = stream.read(registry.HEAD_SIZE)
-            return registry.by_content(head, os.fstat(stream.fileno()).st_size)
+            return registry.by_content(head, os.fstat(stream.fileno()).st_size, Path(path).name)
     except (OSError, ValueError):
         return None
 
@@ -83,7 +83,7 @@ def load(path: str | Path, *, data: bytes | None = None, inflated_limit: int | N
         if data is None and (large := _read_by_path(path)) is not None:
             return LoadedFile(path, large, large.read_path(path), b"")
         data = read_bytes(path) if data is None else data
-        found = registry.by_content(data[: registry.HEAD_SIZE], len(data))
+        found = registry.by_content(data[: registry.HEAD_SIZE], len(data), path.name)
         return LoadedFile(path, found, found.read(data, inflated_limit=inflated_limit), data)
     except FormatError as problem:
         raise problem.in_file(str(path)) from None
@@ -93,7 +93,7 @@ def load(path: str | Path, *, data: bytes | None = None, inflated_limit: int | N
 
 def _read_by_path(path: Path) -> Format | None:
     """Return the format of a file if its extension is that of a format that ``reads_paths``, and it is of such one."""
-    found = format_of(path) if path.name.lower().endswith(registry.large_extensions()) else None
+    found = format_of(path) if any(known.reads_paths for known in registry.of_file(path.name)) else None
     return found if found is not None and found.reads_paths else None
 
 
@@ -212,7 +212,7 @@ def scene_of(
 def scene_name(path: Path) -> str:
     """Return the scene name for a file: ``Lodge.Folktails.Model.mesh`` is ``Lodge.Folktails.Model``."""
     name = path.name
-    for known in registry.FORMATS:
+    for known in registry.of_file(name):
         for extension in known.extensions:
             if name.lower().endswith(extension) and len(name) > len(extension):
                 return name[: -len(extension)]

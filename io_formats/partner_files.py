@@ -7,9 +7,9 @@ import functools
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from . import registry
 from .core.errors import FormatError
@@ -20,13 +20,12 @@ _FOLDERS_KEPT = 64
 """Number of folders whose names are kept."""
 
 
-@dataclass(frozen=True)
-class FileSet:
+class FileSet(NamedTuple):
     """A file, and others that are read with it."""
 
     path: Path
     """The main file."""
-    partners: Mapping[str, Path] = field(default_factory=dict)
+    partners: Mapping[str, Path] = MappingProxyType({})
     """The other files, by the part of the model in them; see ``FileFormat.partner_suffixes``."""
     levels: tuple[Path, ...] = ()
     """Files of one model, including ``path``, whose levels follow from their numbers of triangles."""
@@ -39,7 +38,7 @@ def suffixes_of(path: str | os.PathLike[str]) -> Mapping[str, str]:
 
 @functools.cache
 def _suffixes(extension: str) -> Mapping[str, str]:
-    kinds = (kind for kind in registry.FORMATS if kind.is_read and extension in kind.extensions)
+    kinds = (kind for kind in registry.of_file(extension) if kind.is_read)
     return next((kind.partner_suffixes for kind in kinds if kind.partner_suffixes), {})
 
 

@@ -1,4 +1,8 @@
-"""The registered formats, and the choice of a format by name, extension or content."""
+"""The registered formats, and the choice of a format by name, extension or content.
+
+``FAMILIES`` and ``FORMATS`` are lists of all; they are made on first use. The families that have the extension of a
+file are enough for most files, so that a program that reads one file starts faster.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +12,14 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from importlib import import_module
+from itertools import chain
 from types import ModuleType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .core.errors import UnsupportedFormatError
 from .core.format import Family, Format
 from .core.recognition import Match, NearMiss, likely_text, signature_text
-from .mesh_serializer import format as mesh_serializer_format
-from .second_life import family as second_life_family
-from .timbermesh import family as timbermesh_family
-from .unigine import family as unigine_family
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -30,15 +32,40 @@ GROUP = "meshferry.formats"
 Offer: TypeAlias = Callable[[ModuleType], Family]
 """Function of another package; it is called with the package of Meshferry, whose name differs in Blender."""
 
-FAMILIES: list[Family] = [
-    timbermesh_family.FAMILY,
-    unigine_family.FAMILY,
-    second_life_family.FAMILY,
-    mesh_serializer_format.FAMILY,
-]
-FORMATS: list[Format] = [known for family in FAMILIES for known in family.formats]
+_OWN = {
+    "timbermesh.family": (".timbermesh", ".meshy", ".blueprint.json"),
+    "unigine.family": (".mesh", ".anim", ".skeleton", ".mesh_skinned", ".world", ".node"),
+    "second_life.family": (
+        *(".llmesh", ".mesh", ".anim", ".slm", ".dae", ".zae"),
+        *(".xml", ".llsd", ".bvh", ".bodypart", ".oar", ".iar"),
+    ),
+    "mesh_serializer.format": (".mesh", ".data", ".bin", ".bytes", ".3d"),
+}
+"""The modules of the families that are part of Meshferry, and the extensions of their formats."""
+_offered: list[Family] = []
+FAMILIES: list[Family]
+FORMATS: list[Format]
 asked: set[str] = set()
 """Names of the packages and add-ons whose families were added, or failed."""
+
+
+def __getattr__(name: str) -> Any:
+    """Make the lists of all families and formats."""
+    if name not in ("FAMILIES", "FORMATS"):
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    families = [*map(_own, _OWN), *_offered]
+    globals().update(FAMILIES=families, FORMATS=[known for family in families for known in family.formats])
+    return globals()[name]
+
+
+def _own(module: str) -> Family:
+    family: Family = import_module(f".{module}", __package__).FAMILY
+    return family
+
+
+def _all() -> list[Format]:
+    formats: list[Format] = globals().get("FORMATS") or __getattr__("FORMATS")
+    return formats
 
 
 def add(offers: Iterable[tuple[str, Offer]]) -> list[Family]:
@@ -62,9 +89,10 @@ def add(offers: Iterable[tuple[str, Offer]]) -> list[Family]:
             text = f"The formats of '{name}' are ignored: {type(problem).__name__}: {problem}"
             warnings.warn(text, stacklevel=2)
             continue
-        if family.name not in {known.name for known in FAMILIES}:
-            FAMILIES.append(family)
-            FORMATS.extend(formats)
+        if family.name not in {*(own.partition(".")[0] for own in _OWN), *(known.name for known in _offered)}:
+            _offered.append(family)
+            globals().get("FAMILIES", []).append(family)
+            globals().get("FORMATS", []).extend(formats)
             added.append(family)
     return added
 
@@ -99,14 +127,17 @@ def _has_entry_points(folder: str) -> bool:
 add(_offered_by_packages())
 
 
-def large_extensions() -> tuple[str, ...]:
-    """Return the extensions of files that may be larger than the memory."""
-    return tuple(extension for known in FORMATS if known.reads_paths for extension in known.extensions)
+def of_file(name: str) -> Iterator[Format]:
+    """Yield the formats that have the extension of a file name; other families are not imported."""
+    name = name.lower()
+    own = (_own(module) for module, extensions in _OWN.items() if name.endswith(extensions))
+    for family in chain(own, _offered):
+        yield from (known for known in family.formats if name.endswith(tuple(known.extensions)))
 
 
 def find(name: str) -> Format | None:
     """Return the format of that name, or None."""
-    return next((known for known in FORMATS if known.name == name), None)
+    return next((known for known in _all() if known.name == name), None)
 
 
 def by_name(name: str) -> Format:
@@ -119,13 +150,13 @@ def by_name(name: str) -> Format:
     """
     found = find(name)
     if found is None:
-        raise UnsupportedFormatError("There is no format '{}'; known are {}", name, ", ".join(f.name for f in FORMATS))
+        raise UnsupportedFormatError("There is no format '{}'; known are {}", name, ", ".join(f.name for f in _all()))
     return found
 
 
 def labels_of(name: str) -> tuple[str, ...]:
     """Return the label of the format of that name, and the program that its files are made for; empty if unknown."""
-    for family in FAMILIES:
+    for family in sys.modules[__name__].FAMILIES:
         for known in family.formats:
             if known.name == name:
                 return tuple(dict.fromkeys((known.label, family.program or family.label)))
@@ -135,7 +166,7 @@ def labels_of(name: str) -> tuple[str, ...]:
 def by_extension(extension: str) -> Format | None:
     """Return the format to write for an extension (with or without its dot), or None."""
     wanted = "." + extension.lower().lstrip(".")
-    for candidate in FORMATS:
+    for candidate in _all():
         if wanted in candidate.written_extensions:
             return candidate
     return None
@@ -144,14 +175,14 @@ def by_extension(extension: str) -> Format | None:
 def extension_of(path: str | os.PathLike[str]) -> str:
     """Return the extension of a file in lower case: a registered one even if it has several dots, else the last."""
     name = os.fspath(path).lower()
-    known = {extension for known in FORMATS for extension in known.extensions if extension.count(".") > 1}
+    known = {extension for known in _all() for extension in known.extensions if extension.count(".") > 1}
     return next((extension for extension in known if name.endswith(extension)), os.path.splitext(name)[1])
 
 
 def patched_by_extension(extension: str) -> Format | None:
     """Return the format with this extension that writes changes into its imported files, or None."""
     wanted = "." + extension.lower().lstrip(".")
-    return next((known for known in FORMATS if known.is_patched and wanted in known.extensions), None)
+    return next((known for known in _all() if known.is_patched and wanted in known.extensions), None)
 
 
 def of_same_family(target: Format, extension: str, source: str) -> Format:
@@ -159,34 +190,40 @@ def of_same_family(target: Format, extension: str, source: str) -> Format:
 
     ``source`` is the name of the source's format.
     """
-    family = next((family for family in FAMILIES if any(known.name == source for known in family.formats)), None)
-    own = () if family is None else family.formats
+    families: list[Family] = sys.modules[__name__].FAMILIES
+    own = next((one.formats for one in families if any(known.name == source for known in one.formats)), ())
     return next((known for known in own if extension.lower() in known.written_extensions), target)
 
 
-def by_content(head: bytes, size: int) -> Format:
-    """Return the format that recognises the content.
+def by_content(head: bytes, size: int, name: str = "") -> Format:
+    """Return the format that recognises the content; those that have the extension of its name are asked first.
 
     Raises
     ------
     UnsupportedFormatError
         No format recognises the content. The message names the likely file type.
     """
-    best: Format | None = None
-    best_match = Match.NONE
-    misses: list[NearMiss] = []
-    for candidate in FORMATS:
+    found, match, misses = _recognised(of_file(name), head, size)
+    if match < Match.LENGTH:
+        found, match, misses = _recognised(_all(), head, size)
+    signature = next((miss.text for miss in misses if miss.has_signature), "") or signature_text(head)
+    if found is not None and (match is Match.SIGNATURE or not signature):
+        return found
+    raise UnsupportedFormatError(signature or _unknown_text(head, size, misses))
+
+
+def _recognised(formats: Iterable[Format], head: bytes, size: int) -> tuple[Format | None, Match, list[NearMiss]]:
+    """Return the format with the strongest evidence for a content, the evidence, and explanations of others."""
+    best, best_match, misses = None, Match.NONE, []
+    for candidate in formats:
         found = candidate.sniff(head, size)
         if isinstance(found, NearMiss):
             misses.append(found)
-        elif found is Match.SIGNATURE:
-            return candidate
         elif found > best_match:
             best, best_match = candidate, found
-    signature = next((miss.text for miss in misses if miss.has_signature), "") or signature_text(head)
-    if best is not None and not signature:
-        return best
-    raise UnsupportedFormatError(signature or _unknown_text(head, size, misses))
+        if best_match is Match.SIGNATURE:
+            break
+    return best, best_match, misses
 
 
 def _unknown_text(head: bytes, size: int, misses: Sequence[NearMiss]) -> str:

@@ -15,7 +15,7 @@ from ..cli.conversions.settings import ConversionContext, FileNames, Settings, o
 from ..cli.option_arguments import flags_of
 from ..io_formats.core.errors import MeshferryError
 from ..io_formats.core.messages import Message, distinct
-from .files import Written, values_of
+from .files import Written, paths_of, values_of
 
 
 def convert(
@@ -39,10 +39,10 @@ def convert(
     MeshferryError
         A file cannot be converted. Formats of Blender cannot be converted in its window.
     """
-    sources = [source] if isinstance(source, str | os.PathLike) else source
     flags = {flag.replace("-", "_"): (flag, option) for _, option, flag in flags_of(option_tables())}
+    files = list(map(str, (*paths_of(source, "a path or a list of paths"), *paths_of(path, "a path"))))
     settings = Settings(options=values_of(flags, options, "conversions"), strict=strict)
-    plan = plan_conversions([os.fspath(each) for each in (*sources, path)], None, None, settings)
+    plan = plan_conversions(files, None, None, settings)
     for problem in plan.problems:
         raise problem
     job, bpy = plan.jobs[0], sys.modules.get("bpy")
@@ -51,7 +51,7 @@ def convert(
     if in_blender and bpy is not None and hasattr(bpy, "app") and not bpy.app.background:
         raise MeshferryError("This conversion would replace the file that is open in Blender; run it in the background")
     messages: list[Message] = []
-    files: list[Path] = []
+    made: list[Path] = []
     with BlendSession() as session:
         for outcome in Conversion(ConversionContext(settings, session, FileNames(plan.taken)), several=False).run(job):
             if isinstance(outcome.problem, MeshferryError):
@@ -59,5 +59,5 @@ def convert(
             if outcome.problem is not None:
                 raise outcome.problem
             messages += outcome.warnings
-            files += outcome.files or [outcome.target]
-    return Written(tuple(dict.fromkeys(files)), tuple(distinct(messages)))
+            made += outcome.files or [outcome.target]
+    return Written(tuple(dict.fromkeys(made)), tuple(distinct(messages)))

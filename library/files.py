@@ -54,7 +54,8 @@ def read(source: Source, *, name: str = "", strict: bool = False, **options: Any
     MeshferryError
         The file cannot be read, an option is wrong, or, if ``strict``, data was lost.
     """
-    given = _values((option for known in registry.FORMATS for option in known.import_options.table()), options)
+    known = registry.FORMATS if options else []
+    given = _values((option for one in known for option in one.import_options.table()), options)
     loaded = _loaded(source, name, given)
     _values(loaded.format.import_options.table(), options, loaded.format.label)
     loaded.data = b""  # memory that the scene can use
@@ -94,7 +95,9 @@ def write(
         The scene breaks a rule of the format or would become several files, a file cannot be written, an option is
         wrong, or, if ``strict``, data was lost.
     """
-    path = Path(path)
+    if not isinstance(scene, Scene):
+        raise MeshferryError("A value of type '{}' is not a scene", type(scene).__name__)
+    (path,) = paths_of(path, "a path")
     target = registry.by_name(format) if format else _by_extension(path, scene.format)
     chosen = target.export_options.of(_values(target.export_options.table(), options, target.label))
     try:
@@ -145,8 +148,6 @@ def _projects() -> Projects:
 
 def _loaded(source: Source, name: str, options: Mapping[str, Any]) -> api.LoadedFile:
     """Read the document of a file or of a set of files."""
-    if isinstance(source, str | os.PathLike):
-        return api.load_set(file_sets([Path(source)], options)[0])
     if isinstance(source, bytes | bytearray | memoryview):
         return api.load(name or "bytes", data=bytes(source))
     if hasattr(source, "read"):
@@ -158,14 +159,19 @@ def _loaded(source: Source, name: str, options: Mapping[str, Any]) -> api.Loaded
         if not isinstance(data, bytes):
             raise FormatError("The file object does not give bytes; open it in binary mode", file=name)
         return api.load(name, data=data)
-    if not isinstance(source, Sequence) or not all(isinstance(path, str | os.PathLike) for path in source):
-        template = "A value of type '{}' is not a path, bytes, a binary file or a list of paths"
-        raise MeshferryError(template, type(source).__name__)
-    sets = file_sets([Path(path) for path in source if not isinstance(path, int)], options)
+    sets = file_sets(paths_of(source, "a path, bytes, a binary file or a list of paths"), options)
     if len(sets) != 1:
         names = listed([one.path.name for one in sets])
         raise FormatError("{} files do not belong together ({}); read one after the other", len(sets), names)
     return api.load_set(sets[0])
+
+
+def paths_of(source: object, kinds: str) -> list[Path]:
+    """Return a path, or several, as a list; ``kinds`` says in the error for other values what is accepted."""
+    paths = [source] if isinstance(source, str | os.PathLike) else source
+    if not isinstance(paths, Sequence) or not all(isinstance(path, str | os.PathLike) for path in paths):
+        raise MeshferryError("A value of type '{}' is not {}", type(source).__name__, kinds)
+    return [Path(path) for path in paths]
 
 
 def _by_extension(path: Path, source: str) -> Format:

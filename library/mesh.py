@@ -110,6 +110,7 @@ class Mesh:
     @uvs.setter
     def uvs(self, uvs: Sequence[npt.ArrayLike]) -> None:
         self._core.uvs = self._layers(self._core.uvs, "UVMap", uvs, 2)
+        self._core.surfaces = [replace(one, uvs=None) for one in self._core.surfaces]
 
     @property
     def colors(self) -> tuple[npt.NDArray[Any], ...]:
@@ -119,6 +120,7 @@ class Mesh:
     @colors.setter
     def colors(self, colors: Sequence[npt.ArrayLike]) -> None:
         self._core.colors = self._layers(self._core.colors, "Color", colors, 4)
+        self._core.surfaces = [replace(one, has_colors=True) for one in self._core.surfaces]
 
     @property
     def materials(self) -> tuple[str, ...]:

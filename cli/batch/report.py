@@ -11,7 +11,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path, PurePosixPath
 from string import Template
 from typing import Any
@@ -384,7 +383,7 @@ def _json(value: object) -> str:
 
 
 def _asset(file: str) -> str:
-    return resources.files(__package__).joinpath(file).read_text("utf-8")
+    return Path(__file__).with_name(file).read_text("utf-8")
 
 
 def _chunks(results: Iterable[Result], size: int) -> Iterator[tuple[list[Result], bool]]:

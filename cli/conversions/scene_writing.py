@@ -192,7 +192,7 @@ class OutputWriter:
         """Return the files of a set without obsolete ones that this run reads or writes."""
         *companions, chosen = outputs
         names = [name for name in chosen.obsolete if not self._names.is_taken(beside(target, chosen, Path(name)))]
-        return [*companions, replace(chosen, obsolete=tuple(names))]
+        return [*companions, chosen._replace(obsolete=tuple(names))]
 
     def _targets(
         self, parts: Sequence[Scene], outcome: Outcome, job: ConversionJob, target: Format, *, joinable: bool

@@ -13,7 +13,7 @@ from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 from .capabilities import Capabilities
 from .errors import UnsupportedFormatError
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from .scene import Scene  # not at run time: it imports NumPy, which slows the start of commands
 
 
-@dataclass(frozen=True)
-class OutputFile:
+class OutputFile(NamedTuple):
     """One file of a set: its name, and its content or the file of which it is a copy."""
 
     name: str

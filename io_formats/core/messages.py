@@ -11,7 +11,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache
-from typing import Any, Literal, Self, TypedDict, Unpack
+from typing import Any, Literal, NamedTuple, Self, TypedDict, Unpack
 
 NAMES_LISTED = 3
 """Largest number of names that a message lists in front of its text; further names are only counted."""
@@ -136,8 +136,7 @@ class Kind(Enum):
     """A finding: the target program rejects the file or fails to use it."""
 
 
-@dataclass(frozen=True)
-class Elements:
+class Elements(NamedTuple):
     """Parts of a node's mesh or skeleton, or a time of an animation, that a message is about."""
 
     kind: str

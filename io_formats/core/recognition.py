@@ -4,8 +4,8 @@ import codecs
 import contextlib
 import functools
 import re
-from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 from .messages import Text
 
@@ -22,8 +22,7 @@ class Match(IntEnum):
     """The file starts with the format's signature."""
 
 
-@dataclass(frozen=True)
-class NearMiss:
+class NearMiss(NamedTuple):
     """A file that the format does not read but can explain, such as one of an unsupported version."""
 
     text: str

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -40,8 +40,7 @@ class PassThrough:
     """
 
 
-@dataclass(frozen=True)
-class ImportChoice:
+class ImportChoice(NamedTuple):
     """The value that an import option had when an object was imported."""
 
     option: str

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -222,8 +221,7 @@ def decompose_matrix(matrix: Matrix) -> tuple[Place, Matrix | None]:
     return (translation, rotation, tuple(lengths.tolist())), rest
 
 
-@dataclass(frozen=True)
-class Basis:
+class Basis(NamedTuple):
     """A signed permutation of axes, from a file's space to Blender's (right-handed, Z up).
 
     ``order`` is, for x, y and z in Blender, the file's axis (0, 1, 2); ``signs`` is its sign. ``basis.inverse``

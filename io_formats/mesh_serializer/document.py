@@ -11,7 +11,7 @@ import math
 import struct
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from ..core.scene import AnyArray
@@ -95,8 +95,7 @@ _MOST_SUBMESHES = 1024
 """Real meshes have far fewer submeshes; values read from other kinds of files go into the thousands."""
 
 
-@dataclass(frozen=True)
-class Header:
+class Header(NamedTuple):
     """The first five bytes, or twelve in version 1.
 
     In the variant with submeshes, ``triangles`` is the number of submeshes.

@@ -189,7 +189,8 @@ def sample_clip(clip: Clip, scene: Scene, fps: float, times: Floats | None = Non
     else:
         clip = _at(clip, times)
     tracks = [_track(track, scene.skeletons[track.skeleton].joints, times) for track in clip.keys]
-    return replace(clip, fps=fps, frame_count=len(times), transforms=[*clip.transforms, *tracks], keys=[])
+    tracks = [*clip.transforms, *tracks]
+    return replace(clip, fps=fps, has_own_rate=True, frame_count=len(times), transforms=tracks, keys=[])
 
 
 def _at(clip: Clip, times: Floats) -> Clip:

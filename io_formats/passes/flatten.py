@@ -188,7 +188,7 @@ def flatten(scene: Scene) -> None:
     for clip in scene.clips:
         clip.transforms = [track for track in clip.transforms if track.skeleton is not None]
         clip.vertices = []
-    scene.clips = [clip for clip in scene.clips if clip.transforms]
+    scene.clips = [clip for clip in scene.clips if clip.transforms or clip.keys]
 
 
 def _rests(node: Node) -> bool:

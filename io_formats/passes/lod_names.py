@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 LEVEL_SUFFIXES = ("", "_LOD2", "_LOD1", "_LOD0")
 """Suffixes of the levels of an object, the finest first; the finest may also have the suffix ``_LOD3``."""
@@ -28,8 +28,7 @@ _LEVEL_OF_DIGIT = {"3": 0, "2": 1, "1": 2, "0": 3}
 _NAME = r"(?i)(?P<stem>.+?)(?:_(?:LOD(?P<digit>[0-3])|(?P<physics>PHYS)))?(?P<number>\.\d{3,})?"
 
 
-@dataclass(frozen=True)
-class PartName:
+class PartName(NamedTuple):
     """The parts of an object's name."""
 
     stem: str

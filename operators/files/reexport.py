@@ -95,7 +95,7 @@ class EncodedAgain:
     def _changed_outputs(self) -> list[OutputFile]:
         companions, chosen = self.changed_companions().values(), self.encoded.outputs[-1]
         if companions and not (chosen.delay or self._is_chosen_changed()):
-            chosen = replace(chosen, data=b"", copy_of=self.record.path)  # thus left alone
+            chosen = chosen._replace(data=b"", copy_of=self.record.path)  # thus left alone
         return [*companions, chosen]
 
     def note(self, objects: Iterable[Any], *, is_stored: bool = True) -> None:

@@ -175,7 +175,13 @@ def test_recognised_by_one_format_alone(name: str, file: str) -> None:
     found, data = opened(name, file)
     if name != "mesh_serializer":  # has no magic: its length decides
         assert sniffers(data) == [name]
-    assert registry.by_content(data[:HEAD_SIZE], len(data)) is found
+    for extension in ("", *(extension for known in registry.FORMATS for extension in known.extensions)):
+        assert registry.by_content(data[:HEAD_SIZE], len(data), f"Any Name{extension}") is found
+
+
+def test_the_registry_knows_the_extensions_of_families_that_it_has_not_imported() -> None:
+    for module, extensions in registry._OWN.items():
+        assert set(extensions) == {name for known in registry._own(module).formats for name in known.extensions}
 
 
 @every_written_file

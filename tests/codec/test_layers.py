@@ -282,6 +282,10 @@ except ValueError:
     "read": """
 import meshferry
 meshferry.read("../examples/vase.data")""",
+    "read of other formats": """
+import meshferry
+for name in ("lamp.mesh", "lamp_nod.anim", "windmill.timbermesh", "tunic.llmesh", "dance.anim"):
+    meshferry.read("../examples/" + name)""",
     "version": """
 from meshferry.cli.main import main
 assert main(["--version"]) == 0""",
@@ -296,7 +300,8 @@ meshferry.unregister()""",
     ("start", "unwanted"),
     [
         ("recognition", r"numpy|.*\.codec"),
-        ("read", r"tempfile|uuid|concurrent\.futures|logging|.*\.(document_builder|passes\.flatten|llsd)"),
+        ("read", r"tempfile|.*\.(timbermesh|unigine|second_life)\..*|.*\.(document_builder|passes\.flatten)"),
+        ("read of other formats", r"concurrent\.futures|logging|.*\.(game_names|sliders|mesh\.document_builder)"),
         ("version", r"numpy|bpy|meshferry\.(cli\.(conversions|batch)|blender_data|operators).*"),
         pytest.param(
             "register",

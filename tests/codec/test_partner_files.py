@@ -18,6 +18,7 @@ from meshferry.cli.conversions.convert_plan import plan_conversions
 from meshferry.cli.conversions.settings import Settings
 from meshferry.io_formats import api, partner_files, registry
 from meshferry.io_formats.core.errors import FormatError, MeshferryError
+from meshferry.io_formats.core.format import Family
 from meshferry.io_formats.partner_files import FileSet, file_set, file_sets
 from meshferry.io_formats.passes.lod_names import FILE_SUFFIXES
 
@@ -39,7 +40,8 @@ def toys(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         modules=lambda _name: SimpleNamespace(**{**vars(module), "join": join}),
         partner_suffixes=FILE_SUFFIXES,
     )
-    monkeypatch.setattr(registry, "FORMATS", (*registry.FORMATS, toy))
+    monkeypatch.setattr(registry, "FORMATS", [*registry.FORMATS, toy])
+    monkeypatch.setattr(registry, "_offered", [Family("toy", "Toy", (toy,))])
     partner_files._suffixes.cache_clear()
     partner_files._pattern.cache_clear()
     yield

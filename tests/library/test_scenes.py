@@ -266,6 +266,30 @@ def test_keys_of_another_file_move_the_joints_of_their_names() -> None:
     assert np.abs(moved[names.index("mChest")] - theirs[others.index("mChest")]).max() < 1e-4
 
 
+NEITHER = {"second_life_request", "second_life_shape"}
+"""Formats of which nothing is read again, or that hold neither meshes nor animations."""
+WRITTEN = [name for name, known in meshferry.formats().items() if known.is_written and name not in NEITHER]
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_an_animation_with_keys_is_written_or_told(name: str, tmp_path: Path) -> None:
+    scene, known = example("tunic.llmesh"), meshferry.formats()[name]
+    scene.add_clips(example("dance.anim"))
+    options = {"embedded_animation": True, "version": "ms12", "mesh_files": "joined"} if name == "unigine_mesh" else {}
+    written = meshferry.write(scene, tmp_path / f"a{known.extensions[0]}", format=name, **options)
+    told = {"animated-bone-not-carried-over", "animation-not-named"} & {message.code for message in written.messages}
+    assert told or meshferry.read(written.files[-1]).clips
+
+
+def test_layers_that_are_assigned_are_written_for_all_surfaces(tmp_path: Path) -> None:
+    scene = example("lamp.mesh")
+    (mesh,) = scene.meshes
+    mesh.colors, mesh.uvs = [np.full((len(mesh.points), 4), 128, np.uint8)], [mesh.uvs[0]] * 2
+    written = meshferry.write(scene, tmp_path / "a.mesh")
+    (again,) = meshferry.read(written.files[0]).meshes
+    assert set(again.colors[0].flat) == {128} and np.array_equal(*again.uvs) and not written.messages
+
+
 def test_trimesh_has_the_geometry_and_losses_are_returned() -> None:
     pytest.importorskip("trimesh")
     mesh = example("lamp.mesh").meshes[0]
@@ -323,6 +347,9 @@ def test_sources_are_paths_bytes_files_and_sets(tmp_path: Path) -> None:
         (lambda _: meshferry.read(b"text"), "bytes: not a format that Meshferry reads"),
         (lambda _: meshferry.read(5), "A value of type 'int' is not a path, bytes, a binary file or a list of paths"),
         (lambda _: meshferry.read(["a.mesh", None]), "A value of type 'list' is not a path"),
+        (lambda _: meshferry.convert(b"text", "a.mesh"), "A value of type 'bytes' is not a path or a list of paths"),
+        (lambda _: meshferry.write(None, "a.mesh"), "A value of type 'NoneType' is not a scene"),
+        (lambda s: meshferry.write(s, b"a.mesh"), "A value of type 'bytes' is not a path"),
         (lambda _: meshferry.read(closed_file()), "vase.data: The file cannot be read: read of closed file"),
         (lambda _: meshferry.read(STRIP, strict=True), "strip.dae: Refused in strict mode: 1 object with more than 8"),
         (lambda _: meshferry.convert("no.mesh", "a.mesh", version="ms12"), "known are .*mesh_version"),

@@ -11,7 +11,7 @@ JSON instead of pickle: a message cannot execute code in the other process.
 import json
 import traceback
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -102,7 +102,7 @@ def parse_result(header: dict[str, Any], loaded: LoadedTask, attempts: int) -> R
 def encode_job(job: ConversionJob, clips: dict[str, Any]) -> bytes:
     """Encode a job of ``convert``, without content, and the state of the animations of the run."""
     fields = {name: getattr(job, name) for name in ("sources", "target", "folder", "is_named")}
-    sets = [asdict(files) for files in job.sets.values()]
+    sets = [files._asdict() for files in job.sets.values()]
     return encode({"job": fields | {"format": job.format.name, "sets": sets}, "clips": clips})
 
 

@@ -7,7 +7,6 @@ arrays and back.
 
 import zlib
 from collections.abc import Collection, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -328,6 +327,8 @@ def _stored_blocks(asset: Asset) -> dict[str, bytes]:
     """Return the compressed bytes of each block, then the opaque blocks unchanged."""
     contents = [write_value(value) for value in asset.blocks.values()]
     if sum(map(len, contents)) > _IN_PARALLEL:
+        from concurrent.futures import ThreadPoolExecutor  # slow to import
+
         with ThreadPoolExecutor() as pool:  # zlib releases the GIL
             packed = list(pool.map(_deflated, contents))
     else:

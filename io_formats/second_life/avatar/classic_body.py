@@ -6,7 +6,6 @@ values. Morph targets also move UVs, which shape keys cannot.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -339,8 +338,7 @@ def mannequin() -> Scene:
     """Return the mannequin with the avatar's skeleton; ``scripts/make_mannequin.py`` makes its file."""
     skeleton = avatar_skeleton()
     place = {joint.name: number for number, joint in enumerate(skeleton.joints)}
-    file = resources.files(avatar_joints.__package__).joinpath("mannequin.npz")
-    with file.open("rb") as stream, np.load(stream) as stored:
+    with np.load(Path(__file__).with_name("mannequin.npz")) as stored:
         quads, joints = stored["quads"].astype(np.int32), [place[name] for name in stored["joints"].tolist()]
         mesh = Mesh(
             space.BASIS.vectors(stored["points"]),

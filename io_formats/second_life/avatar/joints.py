@@ -10,7 +10,7 @@ import csv
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import resources
+from pathlib import Path
 
 import numpy as np
 
@@ -49,6 +49,8 @@ class TableJoint:
     """Older position relative to the parent, up to 11 mm from ``position``; rigs of other programs may have it."""
     is_base: bool
     """Whether the joint belongs to the original skeleton and was not added in 2016."""
+    is_uneven: bool
+    """Whether it is a bone that a shape can scale by different factors along its axes."""
 
     @property
     def is_bone(self) -> bool:
@@ -87,7 +89,7 @@ _ON_SCREEN = "attachment_hud"
 @functools.cache
 def rows_of(name: str) -> tuple[dict[str, str], ...]:
     """Return the rows of a bundled table."""
-    text = resources.files(__package__).joinpath(name).read_text("utf-8")
+    text = Path(__file__).with_name(name).read_text("utf-8")
     return tuple(csv.DictReader(text.splitlines()))
 
 
@@ -117,6 +119,7 @@ def table() -> dict[str, TableJoint]:
             row["group"],
             three(row, "pivot") if row["pivot_x"] else three(row, "pos"),
             row["support"] == "base",
+            row["uneven"] == "true",
         )
     return found
 

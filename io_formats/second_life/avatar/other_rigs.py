@@ -10,7 +10,7 @@ import io
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import resources
+from pathlib import Path
 
 import numpy as np
 
@@ -65,8 +65,8 @@ def plain_name(bone: str) -> str:
 @functools.cache
 def bundled_tables() -> tuple[BoneTable, ...]:
     """Return the tables that Meshferry bundles."""
-    folder = resources.files(__package__)
-    return tuple(parse_bone_table(folder.joinpath(f"bones_{name.lower()}.csv").read_bytes(), name) for name in BUNDLED)
+    here = Path(__file__)
+    return tuple(parse_bone_table(here.with_name(f"bones_{name.lower()}.csv").read_bytes(), name) for name in BUNDLED)
 
 
 def best_table(bones: Iterable[str]) -> BoneTable | None:

@@ -18,7 +18,6 @@ from ...geometry.transforms import Matrix, matrices_to_quaternions
 from ..models import space
 from . import joints as avatar_joints
 from .joints import TableJoint
-from .sliders import uneven_bones
 
 AXES = "AVATAR"
 """Identifier of these directions, stored with armatures and actions in .blend files."""
@@ -35,8 +34,8 @@ _LEAST_LENGTH = 1e-3
 @functools.cache
 def aligned_joints() -> frozenset[str]:
     """Return the names of the joints whose bones lie along the axes: bones that scale unevenly, and all volumes."""
-    volumes = (name for name, joint in avatar_joints.table().items() if joint.is_collision_volume)
-    return uneven_bones() | frozenset(volumes)
+    table = avatar_joints.table()
+    return frozenset(name for name, joint in table.items() if joint.is_uneven or joint.is_collision_volume)
 
 
 @functools.cache

@@ -357,18 +357,6 @@ def standard_joints() -> ShapedJoints:
     return _joints(np.zeros(len(parameters())), {}, ())
 
 
-@functools.cache
-def uneven_bones() -> frozenset[str]:
-    """Return the names of the bones that a shape can scale by different factors along their axes."""
-    tables = _tables()
-    whole = np.zeros((2 * len(joint_names()) * 3, len(tables.index)))
-    whole[np.ix_(tables.rows, tables.columns)] = tables.effects
-    scales = whole[: len(whole) // 2].reshape(len(joint_names()), 3, -1)
-    uneven = (np.ptp(scales[:, :, tables.can_act], axis=1) > 0).any(axis=1)
-    table = avatar_joints.table()
-    return frozenset(name for name, found in zip(joint_names(), uneven, strict=True) if found and table[name].is_bone)
-
-
 class _Tables:
     """The tables as arrays; p parameters, n joints, d driven parameters."""
 

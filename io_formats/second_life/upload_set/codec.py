@@ -5,7 +5,6 @@ so that repeats, offset and rotation are reported for the user to enter.
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -387,7 +386,7 @@ def write_files(document: UploadSet, stem: str) -> list[OutputFile]:
         if image.is_copied
     ]
     chosen = chosen_file(stem, [file.suffix for file in document.files], outputs[0].data)
-    chosen = replace(chosen, usage=_usage(document, [output.name for output in outputs]))
+    chosen = chosen._replace(usage=_usage(document, [output.name for output in outputs]))
     return [*outputs[1:], *copies, *pbr_files(document, stem), chosen]
 
 

@@ -6,7 +6,6 @@ from typing import Any
 from ...core.options import Options
 from ...core.scene import Scene
 from .codec import UV_NAMES, Model
-from .document_builder import ModelBuilder
 from .format import WriteOptions
 from .scene_builder import build_scene
 
@@ -30,6 +29,8 @@ def from_scene(scene: Scene, options: WriteOptions) -> Model:
     ExportError
         Coordinates are NaN or infinite, or an animation has no name or no frames.
     """
+    from .document_builder import ModelBuilder  # slow to import, and reading does not need it
+
     return ModelBuilder(scene, options).build()
 
 

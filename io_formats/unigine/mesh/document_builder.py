@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ...core import scene as sc
 from ...core.errors import ExportError
-from ...core.messages import Report, counted, listed, of_kind
+from ...core.messages import Named, Report, counted, listed, of_kind
 from ...core.scene import AnyArray, FloatArray, IntArray, Layer, Mesh, Node, Scene, ShapeKey
 from ...encodings.quantization import color_bytes
 from ...geometry import normals as normal_repair
@@ -359,6 +359,7 @@ class MeshBuilder:
         colors = color_bytes(vertices.values(self.mesh.colors[0])) if self.mesh.colors else None
         shapes = self.shapes(uv_layers[0])
         weights = self.weights()
+        left_out: dict[str, list[str]] = {}
         for surface, corners, corner_point, corner_vertex in self.slots():
             points, used = pool_rows(corner_point[corners]), pool_rows(corner_vertex[corners])
             stored = doc.Surface(
@@ -379,10 +380,18 @@ class MeshBuilder:
             stored.uv0, stored.uv1 = held
             if colors is not None and surface.has_colors:
                 stored.colors = colors[used.chosen]
+            layers = [(place, uv, own, (0, 1)) for place, uv, own in zip(uv_layers, uvs, held, strict=True)]
+            for place, values, own, unset in (*layers, (None, colors, stored.colors, 255)):
+                if values is not None and own is None and (values[used.chosen] != unset).any():
+                    layer = self.mesh.colors[0] if place is None else self.mesh.uvs[place]
+                    left_out.setdefault(layer.name, []).append(stored.name)
             if weights is not None and (surface.has_weights or weights.moves(points)):
                 stored.weights = weights.of_points(points)
             document.surfaces.append(stored)
-        self.report_losses(uv_layers)
+        for name, surfaces in left_out.items():
+            template = "left out '{}' of {}, where it is turned off; turn it on in the list of surfaces"
+            self.report.loss("unused-layers", template, Named("layer", name), listed(of_kind("layer", surfaces)))
+        self.report_losses()
         document.bounds = space.union_of_bounds([surface.bounds for surface in document.surfaces])
         if self.version == mesh_format.SEPARATE_SKELETON_VERSION:
             document.memory_use = sum(geometry_size(surface, self.version) for surface in document.surfaces)
@@ -402,22 +411,9 @@ class MeshBuilder:
         skeleton = None if number is None else self.scene.skeletons[number]
         document.rest_transforms = stored_data(skeleton, document.bones, document.transforms).rest
 
-    def report_losses(self, uv_layers: Sequence[int | None]) -> None:
+    def report_losses(self) -> None:
         """Report data of the mesh that the surfaces cannot store."""
         mesh, stored = self.mesh, self.document.surfaces
-        has_uv = [
-            any(uv is not None for uv in uvs) for uvs in zip(*((part.uv0, part.uv1) for part in stored), strict=True)
-        ]
-        layers = [
-            mesh.uvs[place].name
-            for place, is_held in zip(uv_layers, has_uv, strict=False)
-            if place is not None and not is_held
-        ]
-        if mesh.colors and all(surface.colors is None for surface in stored):
-            layers.append(mesh.colors[0].name)
-        if stored and layers:
-            template = "left out {}, which no surface uses; enable them in the list of surfaces"
-            self.report.loss("unused-layers", template, listed(layers))
         keys = [key.name for key in mesh.shape_keys if key.name not in self.held_keys]
         text = "{} nothing, left out: {}"
         self.report.loss_of("empty-shape-keys", text, of_kind("layer", keys), "shape key moves", "shape keys move")

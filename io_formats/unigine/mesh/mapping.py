@@ -14,17 +14,12 @@ from ...core.scene import Node, Scene, Skeleton
 from ...passes.flatten import meshes_in_one_space
 from ...passes.join_meshes import join
 from ...passes.lods import coarser_nodes, join_levels
-from ...projects import Projects
-from ..project.new_assets import TargetFolder
-from ..project.project import open_project
-from ..skeleton.references import report_unproven
-from .characters import CHARACTER_SDK, OLDER_SDK, add_companions, refuse_other_sdk
 from .document import MeshFile
-from .document_builder import MeshBuilder
 from .format import BLOCK_VERSIONS, SEPARATE_SKELETON_VERSION, SKINNED_EXTENSION, ReadOptions, WriteOptions
 from .scene_builder import SceneBuilder
 
 if TYPE_CHECKING:
+    from ...projects import Projects
     from ..project.scene_materials import ProjectMaterials
 
 
@@ -39,6 +34,8 @@ def files_of(scene: Scene, options: WriteOptions) -> list[Scene]:
         Objects to be joined, or levels of one object, have different armatures.
     """
     if options.mesh_version == "SK10":
+        from ..skeleton.references import report_unproven
+
         report_unproven(scene.report)
     whole: list[Node] = []
     for number, node in enumerate(scene.nodes):
@@ -115,6 +112,13 @@ def from_scene_at(scene: Scene, options: WriteOptions, path: Path | None, projec
         Data that the version, or any file, cannot hold; a version that the project of the file does not load, or that
         has another extension; a skeleton file with other joints in the folder. The message says what to do.
     """
+    # What only writing needs takes as long to import as reading a small file.
+    from ...projects import Projects
+    from ..project.new_assets import TargetFolder
+    from ..skeleton.references import report_unproven
+    from .characters import CHARACTER_SDK, OLDER_SDK, add_companions, refuse_other_sdk
+    from .document_builder import MeshBuilder
+
     is_skinned_name = path is not None and path.suffix.lower() == SKINNED_EXTENSION
     if is_skinned_name and "mesh_version" not in options.given and options.mesh_version != "SK10":
         options = options.with_values(mesh_version="SK10")
@@ -215,6 +219,8 @@ def _materials_of(
 
     The result is None outside of any project.
     """
+    from ..project.project import open_project
+
     project = open_project(path, projects, options.project)
     if project is None:
         return None

@@ -14,12 +14,13 @@ from . import unigine_rows
 from .measure import Row, Task, in_turns, ratio_row
 
 OPTIONS = "library         read with its defaults; each start is a new Python that finds the package in its path"
-SMALL = ROOT / "examples" / "vase.data"
+EXAMPLES = ("vase.data", "lamp.mesh", "windmill.timbermesh", "tunic.llmesh", "dance.anim")
+"""Small files. Reading the ones after the first takes longer: it needs Protobuf, or the tables of the avatar."""
 PROGRAMS = {
     "python": "pass",
     "numpy": "import numpy",
     "meshferry": "import meshferry",
-    "read": f"import meshferry; meshferry.read({str(SMALL)!r})",
+    **{name: f"import meshferry; meshferry.read({str(ROOT / 'examples' / name)!r})" for name in EXAMPLES},
 }
 
 
@@ -36,7 +37,10 @@ def start(_triangles: int, rounds: int, _folder: Path) -> list[Row]:
         seconds = in_turns(tasks, max(rounds, 15))
     return [
         ratio_row("import meshferry : empty Python", "meshferry", "python", 1.3, seconds),
-        ratio_row("meshferry.read of a small file : import numpy", "read", "numpy", 1.3, seconds),
+        *(
+            ratio_row(f"meshferry.read of {name} : import numpy", name, "numpy", None if number else 1.3, seconds)
+            for number, name in enumerate(EXAMPLES)
+        ),
     ]
 
 

@@ -9,7 +9,6 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import oracle
@@ -212,7 +211,7 @@ def test_links_must_not_lead_out_of_the_given_folder(
 def test_files_of_the_user_keep_the_names_of_companions(tmp_path: Path, name: str, *, is_kept: bool) -> None:
     chosen = OutputFile("hut.dae", b"new", own_prefix="Hut_2_")
     for _ in range(2):  # a new file is written, and again if its content is the same
-        write_outputs(tmp_path / "hut.dae", [OutputFile(name, b"old"), replace(chosen, data=b"old")])
+        write_outputs(tmp_path / "hut.dae", [OutputFile(name, b"old"), chosen._replace(data=b"old")])
     (tmp_path / name).write_bytes(b"of the user")
     files = [OutputFile(name, b"new"), chosen]
     if is_kept:

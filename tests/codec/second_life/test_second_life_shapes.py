@@ -47,7 +47,14 @@ def test_tables_are_complete():
     assert {int(row["id"]) for row in slow_shape.EFFECTS} <= set(known)
     assert {effect.joint for effect in sliders.effects()} <= set(sliders.joint_names())
     assert len(sliders.sliders()) == 89
-    assert len(sliders.uneven_bones()) == 69
+
+
+def test_bones_that_shapes_scale_unevenly_are_marked_in_the_table():
+    can_act = {number for number, one in sliders.parameters().items() if one.is_slider or one.driver is not None}
+    table = joints.table()
+    uneven = {each.joint for each in sliders.effects() if each.parameter in can_act and len(set(each.scale)) > 1}
+    assert {name for name in uneven if table[name].is_bone} == {name for name in table if table[name].is_uneven}
+    assert len([name for name in table if table[name].is_uneven]) == 69
 
 
 def test_stated_shapes(expected: dict[str, Any]):

@@ -299,7 +299,7 @@ def test_a_surface_holds_what_it_held_or_what_now_moves_it() -> None:
     assert [target.name for target in first.targets] == ["", "Old"]
     assert [target.name for target in second.targets] == ["", "moved"]
     np.testing.assert_array_equal(second.targets[1].positions[2], [-1, 1, 1])
-    assert not scene.warnings
+    assert [message.code for message in scene.warnings] == ["unused-layers"] * 2
     loose = [str(finding) for finding in UNIGINE_MESH.check(written(scene)) if "no bone moves" in str(finding)]
     assert loose == [
         "Surface 'a': 2 vertices have no weights; no bone moves them",
@@ -350,14 +350,16 @@ def test_colours_are_bytes() -> None:
     np.testing.assert_array_equal(surface.colors, raw)
 
 
-def test_layers_that_no_surface_holds_are_told() -> None:
-    mesh = made.quad(colors=[sc.Layer("Color", np.zeros((4, 4), np.uint8))])
+@pytest.mark.parametrize("color", [0, 255])
+def test_values_that_a_surface_does_not_hold_are_told(color: int) -> None:
+    mesh = made.quad(colors=[sc.Layer("Color", np.full((4, 4), color, np.uint8))])
     mesh.surfaces = [sc.Surface("a", uvs=(False,), has_colors=False)]
     scene = made.scene_of(mesh)
     (surface,) = written(scene).surfaces
     assert surface.uv0 is None and surface.colors is None
+    lost = ["UVMap"] + ["Color"] * (color != 255)  # white stands for no colour
     assert scene.warnings == [
-        "Thing: left out 'UVMap', 'Color', which no surface uses; enable them in the list of surfaces"
+        f"Thing: left out '{name}' of 'a', where it is turned off; turn it on in the list of surfaces" for name in lost
     ]
 
 
