@@ -11,7 +11,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from itertools import chain
 from types import ModuleType
@@ -50,12 +50,10 @@ asked: set[str] = set()
 
 
 def __getattr__(name: str) -> Any:
-    """Make the lists of all families and formats."""
-    if name not in ("FAMILIES", "FORMATS"):
-        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    families = [*map(_own, _OWN), *_offered]
-    globals().update(FAMILIES=families, FORMATS=[known for family in families for known in family.formats])
-    return globals()[name]
+    """Return a list that is made on first use."""
+    if name in ("FAMILIES", "FORMATS"):
+        return _families() if name == "FAMILIES" else _formats()
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
 def _own(module: str) -> Family:
@@ -63,9 +61,14 @@ def _own(module: str) -> Family:
     return family
 
 
-def _all() -> list[Format]:
-    formats: list[Format] = globals().get("FORMATS") or __getattr__("FORMATS")
-    return formats
+@cache
+def _families() -> list[Family]:
+    return [*map(_own, _OWN)]
+
+
+@cache
+def _formats() -> list[Format]:
+    return [known for family in _families() for known in family.formats]
 
 
 def add(offers: Iterable[tuple[str, Offer]]) -> list[Family]:
@@ -89,10 +92,10 @@ def add(offers: Iterable[tuple[str, Offer]]) -> list[Family]:
             text = f"The formats of '{name}' are ignored: {type(problem).__name__}: {problem}"
             warnings.warn(text, stacklevel=2)
             continue
-        if family.name not in {*(own.partition(".")[0] for own in _OWN), *(known.name for known in _offered)}:
+        if family.name not in {known.name for known in _families()}:
             _offered.append(family)
-            globals().get("FAMILIES", []).append(family)
-            globals().get("FORMATS", []).extend(formats)
+            _formats().extend(formats)  # made from the families before this one
+            _families().append(family)
             added.append(family)
     return added
 
@@ -137,7 +140,7 @@ def of_file(name: str) -> Iterator[Format]:
 
 def find(name: str) -> Format | None:
     """Return the format of that name, or None."""
-    return next((known for known in _all() if known.name == name), None)
+    return next((known for known in _formats() if known.name == name), None)
 
 
 def by_name(name: str) -> Format:
@@ -150,13 +153,15 @@ def by_name(name: str) -> Format:
     """
     found = find(name)
     if found is None:
-        raise UnsupportedFormatError("There is no format '{}'; known are {}", name, ", ".join(f.name for f in _all()))
+        raise UnsupportedFormatError(
+            "There is no format '{}'; known are {}", name, ", ".join(f.name for f in _formats())
+        )
     return found
 
 
 def labels_of(name: str) -> tuple[str, ...]:
     """Return the label of the format of that name, and the program that its files are made for; empty if unknown."""
-    for family in sys.modules[__name__].FAMILIES:
+    for family in _families():
         for known in family.formats:
             if known.name == name:
                 return tuple(dict.fromkeys((known.label, family.program or family.label)))
@@ -166,7 +171,7 @@ def labels_of(name: str) -> tuple[str, ...]:
 def by_extension(extension: str) -> Format | None:
     """Return the format to write for an extension (with or without its dot), or None."""
     wanted = "." + extension.lower().lstrip(".")
-    for candidate in _all():
+    for candidate in _formats():
         if wanted in candidate.written_extensions:
             return candidate
     return None
@@ -175,14 +180,14 @@ def by_extension(extension: str) -> Format | None:
 def extension_of(path: str | os.PathLike[str]) -> str:
     """Return the extension of a file in lower case: a registered one even if it has several dots, else the last."""
     name = os.fspath(path).lower()
-    known = {extension for known in _all() for extension in known.extensions if extension.count(".") > 1}
+    known = {extension for known in _formats() for extension in known.extensions if extension.count(".") > 1}
     return next((extension for extension in known if name.endswith(extension)), os.path.splitext(name)[1])
 
 
 def patched_by_extension(extension: str) -> Format | None:
     """Return the format with this extension that writes changes into its imported files, or None."""
     wanted = "." + extension.lower().lstrip(".")
-    return next((known for known in _all() if known.is_patched and wanted in known.extensions), None)
+    return next((known for known in _formats() if known.is_patched and wanted in known.extensions), None)
 
 
 def of_same_family(target: Format, extension: str, source: str) -> Format:
@@ -190,8 +195,7 @@ def of_same_family(target: Format, extension: str, source: str) -> Format:
 
     ``source`` is the name of the source's format.
     """
-    families: list[Family] = sys.modules[__name__].FAMILIES
-    own = next((one.formats for one in families if any(known.name == source for known in one.formats)), ())
+    own = next((one.formats for one in _families() if any(known.name == source for known in one.formats)), ())
     return next((known for known in own if extension.lower() in known.written_extensions), target)
 
 
@@ -205,7 +209,7 @@ def by_content(head: bytes, size: int, name: str = "") -> Format:
     """
     found, match, misses = _recognised(of_file(name), head, size)
     if match < Match.LENGTH:
-        found, match, misses = _recognised(_all(), head, size)
+        found, match, misses = _recognised(_formats(), head, size)
     signature = next((miss.text for miss in misses if miss.has_signature), "") or signature_text(head)
     if found is not None and (match is Match.SIGNATURE or not signature):
         return found
