@@ -193,6 +193,8 @@ class Mesh:
         """Return a layer of values of points (n, k) or corners (m, 3, k)."""
         found = np.asarray(values)
         kind: Any = np.uint8 if found.dtype == np.uint8 and width == 4 else np.float32
+        if width == 4 and found.dtype.kind in "iu" and kind != np.uint8:
+            raise MeshferryError("{} has integers of the type {}, not uint8 or floats", name, found.dtype)
         per_corner = found.ndim != 2
         shape = (self._core.triangle_count, 3, width) if per_corner else (len(self._core.points), width)
         found = given_array(name or "normals", found, kind, shape).reshape(-1, width)

@@ -209,6 +209,7 @@ def test_merged_scenes_keep_their_rigs_and_movement() -> None:
         (lambda: meshferry.Mesh("no", SIDES), r"points has the shape \(\) .*, not \(n, 3\) and float32"),
         (lambda: meshferry.Mesh([[1, 2], [3]], SIDES), r"points has the shape \(0,\) and the type object"),
         (lambda: box(materials=["a"], material_index=np.full(8, 1)), "material_index has values that are not from 0"),
+        (lambda: box(colors=[np.full((8, 4), 128, np.int32)]), "Color has integers of the type int32, not uint8 or fl"),
         (lambda: setattr(box(), "points", BOX[:3]), r"points has the shape \(3, 3\) .*, not \(8, 3\)"),
         (lambda: meshferry.Scene().scale(0), "cannot be scaled by 0"),
         (lambda: meshferry.Scene().add("a", matrix=np.diag((1, 1, 1, 2))), "has shear, perspective or a zero scale"),
