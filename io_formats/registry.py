@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from itertools import chain
 from types import ModuleType
@@ -53,8 +54,9 @@ def __getattr__(name: str) -> Any:
     """Make the lists of all families and formats."""
     if name not in ("FAMILIES", "FORMATS"):
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    families = [*map(_own, _OWN), *_offered]
+    families = [*map(_own, _OWN)]
     globals().update(FAMILIES=families, FORMATS=[known for family in families for known in family.formats])
+    _ask_packages()
     return globals()[name]
 
 
@@ -84,17 +86,31 @@ def add(offers: Iterable[tuple[str, Offer]]) -> list[Family]:
         asked.add(name)
         try:
             family = offer(package)
-            formats = [known for known in family.formats if known.name]
+            if family not in _offered:
+                _require_usable(family)
+                FORMATS.extend(family.formats)
+                for families in (_offered, FAMILIES, added):
+                    families.append(family)
         except (Exception, SystemExit) as problem:  # noqa: BLE001 (the module is not ours)
             text = f"The formats of '{name}' are ignored: {type(problem).__name__}: {problem}"
             warnings.warn(text, stacklevel=2)
-            continue
-        if family.name not in {*(own.partition(".")[0] for own in _OWN), *(known.name for known in _offered)}:
-            _offered.append(family)
-            globals().get("FAMILIES", []).append(family)
-            globals().get("FORMATS", []).extend(formats)
-            added.append(family)
     return added
+
+
+def _require_usable(family: Family) -> None:
+    """Raise an error for a family that others cannot use. Operators of Blender have the names, which are thus unique."""
+    if not isinstance(family, Family):
+        raise TypeError(f"{family!r} is not an instance of {Family}")
+    formats = _all()
+    names = {family.name: FAMILIES, **{known.name: formats for known in family.formats}}
+    for name, others in names.items():
+        if not re.fullmatch("[a-z][a-z0-9_]*", name):
+            raise ValueError(f"the name '{name}' has other characters than a to z, 0 to 9 and _")
+        if any(other.name == name for other in others):
+            raise ValueError(f"there is another '{name}'")
+    for extension in chain(*(known.extensions for known in family.formats)):
+        if extension != "." + extension.lower()[1:]:
+            raise ValueError(f"the extension '{extension}' has no dot or is not in lower case")
 
 
 def _offered_by_packages() -> Iterator[tuple[str, Offer]]:
@@ -124,11 +140,15 @@ def _has_entry_points(folder: str) -> bool:
     return False
 
 
-add(_offered_by_packages())
+@cache
+def _ask_packages() -> None:
+    """Add the families of installed packages. Since these may use Meshferry, it is fully imported before."""
+    add(_offered_by_packages())
 
 
 def of_file(name: str) -> Iterator[Format]:
     """Yield the formats that have the extension of a file name; other families are not imported."""
+    _ask_packages()
     name = name.lower()
     own = (_own(module) for module, extensions in _OWN.items() if name.endswith(extensions))
     for family in chain(own, _offered):
