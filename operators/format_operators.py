@@ -290,10 +290,20 @@ def _draw_operators(operators: Iterable[Any]) -> Callable[[Any, Any], None]:
     return draw
 
 
-FAMILY_OPERATORS = {family.name: operators_for(family) for family in registry.FAMILIES}
-EXPORTERS: dict[str, Any] = {name: cls for built in FAMILY_OPERATORS.values() for name, cls in built.exporters.items()}
-EXPORTERS |= {known.name: EXPORTERS[known.rewritten_as] for known in registry.FORMATS if known.rewritten_as}
+FAMILY_OPERATORS: dict[str, FamilyOperators] = {}
+EXPORTERS: dict[str, Any] = {}
 """Export operators by name of the format that is written, or of one that is read and written again in another."""
+
+
+def _build(family: Family) -> FamilyOperators:
+    built = FAMILY_OPERATORS[family.name] = operators_for(family)
+    EXPORTERS.update(built.exporters)
+    EXPORTERS.update({known.name: EXPORTERS[known.rewritten_as] for known in family.formats if known.rewritten_as})
+    return built
+
+
+for _family in registry.FAMILIES:
+    _build(_family)
 DROPS = _import_of_drops([built.importer for built in FAMILY_OPERATORS.values() if built.importer is not None])
 """The operator and the file handler of dropped files."""
 
@@ -312,9 +322,7 @@ def register() -> None:
 def add_offered() -> None:
     """Add the operators of the families that other add-ons offer."""
     for family in offered_families.add():
-        built = FAMILY_OPERATORS[family.name] = operators_for(family)
-        EXPORTERS.update(built.exporters)
-        for parts in _parts_of(built):
+        for parts in _parts_of(_build(family)):
             registration.register(*parts)
     importers = [built.importer for built in FAMILY_OPERATORS.values() if built.importer is not None]
     if len(importers) > len(DROPS[0].importers):

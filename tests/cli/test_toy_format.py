@@ -40,6 +40,7 @@ size = list(bpy.context.object.dimensions)
 check = bpy.ops.export_scene.toy_check()
 bpy.ops.export_scene.toy(filepath="out.toy")
 handler = bpy.types.IO_FH_toy
+assert [panel.poll(bpy.context) for panel in (bpy.types.TOY_PT_sidebar, bpy.types.TOY_PT_sidebar_own)] == [True, False]
 panels = [name for name in dir(bpy.types) if name.startswith("TOY_PT_")]
 found = dict(size=size, check=list(check), handler=[handler.bl_file_extensions, handler.bl_export_operator])
 meshferry.unregister()
