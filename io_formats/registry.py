@@ -12,18 +12,15 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache, partial
+from functools import cache
 from importlib import import_module
 from itertools import chain
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from .core.errors import UnsupportedFormatError
 from .core.format import Family, Format
 from .core.recognition import Match, NearMiss, likely_text, signature_text
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
 
 HEAD_SIZE = 4096
 """Number of bytes that ``sniff`` is given."""
@@ -98,33 +95,19 @@ def add(offers: Iterable[tuple[str, Offer]]) -> list[Family]:
 
 
 def _require_usable(family: Family) -> None:
-    """Raise an error for a family that others cannot use. Operators of Blender have the names, which are thus unique."""
+    """Raise an error for a family that cannot be used. Operators of Blender have the names, which are thus unique."""
     if not isinstance(family, Family):
         raise TypeError(f"{family!r} is not an instance of {Family}")
-    formats = _all()
-    names = {family.name: FAMILIES, **{known.name: formats for known in family.formats}}
+    taken = {known.name for known in _all()}
+    names = {family.name: {own.name for own in FAMILIES}, **{known.name: taken for known in family.formats}}
     for name, others in names.items():
         if not re.fullmatch("[a-z][a-z0-9_]*", name):
             raise ValueError(f"the name '{name}' has other characters than a to z, 0 to 9 and _")
-        if any(other.name == name for other in others):
+        if name in others:
             raise ValueError(f"there is another '{name}'")
     for extension in chain(*(known.extensions for known in family.formats)):
         if extension != "." + extension.lower()[1:]:
             raise ValueError(f"the extension '{extension}' has no dot or is not in lower case")
-
-
-def _offered_by_packages() -> Iterator[tuple[str, Offer]]:
-    """Yield the functions of entry points of installed packages."""
-    if not any(map(_has_entry_points, sys.path)):
-        return
-    from importlib.metadata import entry_points  # loading it takes as long as most commands
-
-    for point in entry_points(group=GROUP):
-        yield point.value, partial(_family, point)
-
-
-def _family(point: EntryPoint, package: ModuleType) -> Family:
-    return point.load()(package)  # type: ignore[no-any-return]
 
 
 def _has_entry_points(folder: str) -> bool:
@@ -143,7 +126,11 @@ def _has_entry_points(folder: str) -> bool:
 @cache
 def _ask_packages() -> None:
     """Add the families of installed packages. Since these may use Meshferry, it is fully imported before."""
-    add(_offered_by_packages())
+    if any(map(_has_entry_points, sys.path)):
+        from importlib.metadata import entry_points  # loading it takes as long as most commands
+
+        points = entry_points(group=GROUP)
+        add([(point.value, lambda package, point=point: point.load()(package)) for point in points])
 
 
 def of_file(name: str) -> Iterator[Format]:
@@ -176,20 +163,15 @@ def by_name(name: str) -> Format:
 
 def labels_of(name: str) -> tuple[str, ...]:
     """Return the label of the format of that name, and the program that its files are made for; empty if unknown."""
-    for family in sys.modules[__name__].FAMILIES:
-        for known in family.formats:
-            if known.name == name:
-                return tuple(dict.fromkeys((known.label, family.program or family.label)))
-    return ()
+    families: list[Family] = sys.modules[__name__].FAMILIES
+    labels = ((f.label, one.program or one.label) for one in families for f in one.formats if f.name == name)
+    return tuple(dict.fromkeys(next(labels, ())))
 
 
 def by_extension(extension: str) -> Format | None:
     """Return the format to write for an extension (with or without its dot), or None."""
     wanted = "." + extension.lower().lstrip(".")
-    for candidate in _all():
-        if wanted in candidate.written_extensions:
-            return candidate
-    return None
+    return next((known for known in _all() if wanted in known.written_extensions), None)
 
 
 def extension_of(path: str | os.PathLike[str]) -> str:

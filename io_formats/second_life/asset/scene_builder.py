@@ -14,7 +14,7 @@ from ...core import scene as sc
 from ...core.errors import FormatError
 from ...core.messages import Message, Report, Text, counted, listed
 from ...encodings.quantization import dequantise, dequantise_normals, steps_beyond_floats
-from ...geometry.normals import repair
+from ...geometry.normals import repair, report_repaired
 from ...geometry.transforms import Matrix, matrices_to_quaternions, matrix_of_transform
 from ...passes.flatten import moved
 from ...passes.lod_names import LEVEL_SUFFIXES, PHYSICS_SUFFIX
@@ -345,9 +345,7 @@ def _normals(faces: Sequence[Face], mesh: sc.Mesh, report: Report) -> sc.FloatAr
     stored[(x < 1e-3) & (y < 1e-3) & (z < 1e-3)] = 0
     normals, broken = repair(stored, mesh.points, mesh.corner_point)
     missing = sum(len(face.positions) for face in faces if face.normals is None)
-    if broken > missing:
-        number = counted(broken - missing, "normal has", "normals have")
-        report.change("normals-without-direction", "{} no direction; computed from the triangles", number)
+    report_repaired(max(broken - missing, 0), report)
     return normals
 
 
