@@ -12,7 +12,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from itertools import chain
 from types import ModuleType
@@ -129,8 +129,12 @@ def _ask_packages() -> None:
     if any(map(_has_entry_points, sys.path)):
         from importlib.metadata import entry_points  # loading it takes as long as most commands
 
-        points = entry_points(group=GROUP)
-        add([(point.value, lambda package, point=point: point.load()(package)) for point in points])
+        for point in entry_points(group=GROUP):
+            add([(point.value, partial(_family, point))])
+
+
+def _family(point: Any, package: ModuleType) -> Any:
+    return point.load()(package)
 
 
 def of_file(name: str) -> Iterator[Format]:

@@ -278,10 +278,8 @@ class ExportDialog(LongWork, ExportHelper):
     def suggest_folder(self, context: bpy.types.Context) -> Path:
         """Return the folder of the last export, of the .blend file, or of the file that the collection came from."""
         collection = context.blend_data.collections.get(self.collection) or context.collection
-        for known in (self.filepath, context.blend_data.filepath, bpy.path.abspath(collection.meshferry.source_path)):
-            if known:
-                return Path(known).parent
-        return Path()
+        source = bpy.path.abspath(collection.meshferry.source_path)
+        return Path(self.filepath or context.blend_data.filepath or source).parent
 
 
 def scope_text(source: Any, count: int) -> Text:

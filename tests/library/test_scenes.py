@@ -304,7 +304,7 @@ def test_trimesh_has_the_geometry_and_losses_are_returned() -> None:
     assert meshferry.from_trimesh(made).normals is None  # trimesh would make smooth ones
     made.visual.face_colors = np.arange(48, dtype=np.uint8).reshape(12, 4)
     assert np.array_equal(meshferry.from_trimesh(made).colors[0][:, 2], made.visual.face_colors)
-    with pytest.raises(meshferry.MeshferryError, match="type 'Scene' is not a trimesh.Trimesh"):
+    with pytest.raises(meshferry.MeshferryError, match="type 'Scene' is not a"):
         meshferry.from_trimesh(made.scene())
     _, lost = meshferry.Mesh(BOX, SIDES[:2]).to_trimesh()
     assert lost == ["4 vertices belong to no triangle; left out"]
