@@ -27,7 +27,7 @@ def to_trimesh(mesh: Mesh) -> tuple[Any, list[Message]]:
         visual = trimesh.visual.TextureVisuals(uv=found.uvs[0].values)
     elif found.colors:
         visual = trimesh.visual.ColorVisuals(vertex_colors=color_bytes(found.colors[0].values))
-    normals = None if found.normal is None else found.normal.values
+    normals = found.normal.values if found.normal is not None and len(found.points) else None
     triangles = found.corner_point.reshape(-1, 3)
     made = trimesh.Trimesh(found.points, triangles, vertex_normals=normals, visual=visual, process=False)
     can = Capabilities(uv_layers=1, color_layers=0 if found.uvs else 1, normals=True)

@@ -306,6 +306,7 @@ def test_trimesh_has_the_geometry_and_losses_are_returned() -> None:
     assert np.array_equal(meshferry.from_trimesh(made).colors[0][:, 2], made.visual.face_colors)
     with pytest.raises(meshferry.MeshferryError, match="type 'Scene' is not a"):
         meshferry.from_trimesh(made.scene())
+    assert meshferry.Mesh(BOX[:0], SIDES[:0], normals=BOX[:0]).to_trimesh()[0].is_empty
     _, lost = meshferry.Mesh(BOX, SIDES[:2]).to_trimesh()
     assert lost == ["4 vertices belong to no triangle; left out"]
     plain, lost = box(colors=[np.full((8, 4), 200, np.uint8)]).to_trimesh()
