@@ -12,6 +12,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from importlib import import_module
 from itertools import chain
@@ -98,28 +99,33 @@ def _require_usable(family: Family) -> None:
     """Raise an error for a family that cannot be used. Operators of Blender have the names, which are thus unique."""
     if not isinstance(family, Family):
         raise TypeError(f"{family!r} is not an instance of {Family}")
-    taken = {known.name for known in _all()}
-    names = {family.name: {own.name for own in FAMILIES}, **{known.name: taken for known in family.formats}}
-    for name, others in names.items():
-        if not re.fullmatch("[a-z][a-z0-9_]*", name):
-            raise ValueError(f"the name '{name}' has other characters than a to z, 0 to 9 and _")
-        if name in others:
-            raise ValueError(f"there is another '{name}'")
-    for extension in chain(*(known.extensions for known in family.formats)):
-        if extension != "." + extension.lower()[1:]:
-            raise ValueError(f"the extension '{extension}' has no dot or is not in lower case")
+    formats = [known.name for known in _all()]
+    named: list[tuple[Family | Format, list[str]]] = [(family, [known.name for known in FAMILIES])]
+    named += [(known, formats) for known in family.formats]
+    for part, others in named:
+        if not re.fullmatch("[a-z][a-z0-9_]{0,30}", part.name):
+            raise ValueError(f"the name '{part.name}' is too long or has other characters than a to z, 0 to 9 and _")
+        if part.name in others:
+            raise ValueError(f"there is another '{part.name}'")
+        others.append(part.name)
+        str.strip(part.label)  # these calls fail for values of other types
+    for known in family.formats:
+        replace(known.capabilities)
+        known.options()
+        for extension in known.extensions or [""]:
+            if extension != "." + extension.lower()[1:]:
+                raise ValueError(f"the extension '{extension}' has no dot or is not in lower case")
 
 
 def _has_entry_points(folder: str) -> bool:
     """Return whether a folder of Python's path has a package with formats."""
-    try:
-        found = [name for name in os.listdir(folder or os.curdir) if name.endswith((".dist-info", ".egg-info"))]
-    except OSError:
-        return False
-    for name in found:
-        with contextlib.suppress(OSError), open(os.path.join(folder, name, "entry_points.txt"), "rb") as stream:
-            if GROUP.encode() in stream.read():
-                return True
+    with contextlib.suppress(OSError):
+        for name in os.listdir(folder or os.curdir):
+            if name.endswith((".dist-info", ".egg-info")):
+                path = os.path.join(folder, name, "entry_points.txt")
+                with contextlib.suppress(OSError), open(path, "rb") as stream:
+                    if GROUP.encode() in stream.read():
+                        return True
     return False
 
 

@@ -43,7 +43,6 @@ def from_trimesh(mesh: Any, *, materials: str = "") -> Mesh:
     visual = mesh.visual
     uvs = [visual.uv] if visual.kind == "texture" and visual.uv is not None else []
     colors = [np.asarray(visual.vertex_colors)] if visual.kind == "vertex" else []
-    if visual.kind == "face":
-        colors = [np.repeat(np.asarray(visual.face_colors)[:, None], 3, axis=1)]
+    colors += [np.repeat(np.asarray(visual.face_colors)[:, None], 3, axis=1)] if visual.kind == "face" else []
     normals = mesh.vertex_normals if "vertex_normals" in mesh._cache else None  # otherwise trimesh makes smooth ones
     return Mesh(mesh.vertices, mesh.faces, normals=normals, uvs=uvs, colors=colors, materials=materials)

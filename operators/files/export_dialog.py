@@ -54,10 +54,8 @@ def with_extension(path: str, target: Format, extension: str = "") -> str:
     ``extension`` is one of the format's extensions, by default the first.
     """
     lower = path.lower()
-    for known in target.extensions:
-        if lower.endswith(known) and Path(path).name.lower() != known:
-            return path[: -len(known)] + (extension or target.extensions[0])
-    return path + (extension or target.extensions[0])
+    ends = (known for known in target.extensions if lower.endswith(known) and Path(lower).name != known)
+    return path[: len(path) - len(next(ends, ""))] + (extension or target.extensions[0])
 
 
 _AUTOMATIC = (
