@@ -99,7 +99,7 @@ def _require_usable(family: Family) -> None:
     """Raise an error for a family that cannot be used. Operators of Blender have the names, which are thus unique."""
     if not isinstance(family, Family):
         raise TypeError(f"{family!r} is not an instance of {Family}")
-    formats = [known.name for known in _all()]
+    formats, ours = [known.name for known in _all()], {option for known in _all() for option in known.options()}
     named: list[tuple[Family | Format, list[str]]] = [(family, [known.name for known in FAMILIES])]
     named += [(known, formats) for known in family.formats]
     for part, others in named:
@@ -111,7 +111,9 @@ def _require_usable(family: Family) -> None:
         str.strip(part.label)  # these calls fail for values of other types
     for known in family.formats:
         replace(known.capabilities)
-        known.options()
+        for option in known.options():
+            if option not in ours and not option.name.startswith(f"{family.name}_"):
+                raise ValueError(f"the name of the option '{option.name}' does not begin with '{family.name}_'")
         for extension in known.extensions or [""]:
             if extension != "." + extension.lower()[1:]:
                 raise ValueError(f"the extension '{extension}' has no dot or is not in lower case")

@@ -126,8 +126,7 @@ class _Writer:
             attributes[f"COLOR_{number}"] = self._add(clamped, "VEC4")
         if is_skinned and found.joint_indices is not None and found.joint_weights is not None:
             # Joints and weights have a multiple of 4 columns; the weights of each vertex have the sum 1.
-            columns = found.joint_weights.shape[1]
-            more = ((0, 0), (0, max(4 - columns, -columns % 4)))
+            more = ((0, 0), (0, max(4 - (columns := found.joint_weights.shape[1]), -columns % 4)))
             weights = np.pad(usable_weights(found.joint_weights, self.report), more)
             weights[weights.sum(axis=1) <= 0, 0] = 1.0
             joints = np.where(weights > 0, np.pad(found.joint_indices, more), 0)

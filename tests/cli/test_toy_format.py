@@ -144,6 +144,8 @@ BROKEN = {
     "def offer(_): return changed(extensions=())": "the extension '' has no dot",
     "def offer(_): return changed(capabilities=None)": "dataclass instances",
     "def offer(_): return changed(import_options=dict)": "has no attribute 'table'",
+    "class Own(toy.Options): json: float = toy.option('A', 'B', default=1.0, section='Objects')\n"
+    "def offer(_): return changed(export_options=Own)": "the name of the option 'json' does not begin with 'toy_'",
     "def offer(_): return changed(name='my-toy')": "the name 'my-toy' is too long or has other characters",
     "def offer(_): return changed(extensions=('.TOY',))": "the extension '.TOY' has no dot",
     "def offer(_): return changed(extensions='.toy')": "the extension 't' has no dot",
