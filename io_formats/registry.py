@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from importlib import import_module
 from itertools import chain
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from .core.errors import UnsupportedFormatError
 from .core.format import Family, Format
 from .core.recognition import Match, NearMiss, likely_text, signature_text
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
 
 HEAD_SIZE = 4096
 """Number of bytes that ``sniff`` is given."""
@@ -52,7 +51,7 @@ asked: set[str] = set()
 def __getattr__(name: str) -> Any:
     """Return a list that is made on first use."""
     if name in ("FAMILIES", "FORMATS"):
-        return _families() if name == "FAMILIES" else _formats()
+        return _families() if name == "FAMILIES" else _all()
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
@@ -62,13 +61,20 @@ def _own(module: str) -> Family:
 
 
 @cache
+def _lists() -> tuple[list[Family], list[Format]]:
+    """Return the families and formats; first ours, to which :func:`add` adds others."""
+    families = [*map(_own, _OWN)]
+    return families, [known for family in families for known in family.formats]
+
+
 def _families() -> list[Family]:
-    return [*map(_own, _OWN)]
+    _ask_packages()
+    return _lists()[0]
 
 
-@cache
-def _formats() -> list[Format]:
-    return [known for family in _families() for known in family.formats]
+def _all() -> list[Format]:
+    _ask_packages()
+    return _lists()[1]
 
 
 def add(offers: Iterable[tuple[str, Offer]]) -> list[Family]:
@@ -87,51 +93,71 @@ def add(offers: Iterable[tuple[str, Offer]]) -> list[Family]:
         asked.add(name)
         try:
             family = offer(package)
-            formats = [known for known in family.formats if known.name]
+            if family not in _offered:
+                _require_usable(family)
+                _lists()[1].extend(family.formats)
+                for families in (_offered, _lists()[0], added):
+                    families.append(family)
         except (Exception, SystemExit) as problem:  # noqa: BLE001 (the module is not ours)
             text = f"The formats of '{name}' are ignored: {type(problem).__name__}: {problem}"
             warnings.warn(text, stacklevel=2)
-            continue
-        if family.name not in {known.name for known in _families()}:
-            _offered.append(family)
-            _formats().extend(formats)  # made from the families before this one
-            _families().append(family)
-            added.append(family)
     return added
 
 
-def _offered_by_packages() -> Iterator[tuple[str, Offer]]:
-    """Yield the functions of entry points of installed packages."""
-    if not any(map(_has_entry_points, sys.path)):
-        return
-    from importlib.metadata import entry_points  # loading it takes as long as most commands
-
-    for point in entry_points(group=GROUP):
-        yield point.value, partial(_family, point)
-
-
-def _family(point: EntryPoint, package: ModuleType) -> Family:
-    return point.load()(package)  # type: ignore[no-any-return]
+def _require_usable(family: Family) -> None:
+    """Raise an error for a family that cannot be used. Operators of Blender have the names, which are thus unique."""
+    if not isinstance(family, Family):
+        raise TypeError(f"{family!r} is not an instance of {Family}")
+    families, known_formats = _lists()
+    formats, ours = [one.name for one in known_formats], {option for one in known_formats for option in one.options()}
+    named: list[tuple[Family | Format, list[str]]] = [(family, [known.name for known in families])]
+    named += [(known, formats) for known in family.formats]
+    for part, others in named:
+        if not re.fullmatch("[a-z][a-z0-9_]{0,30}", part.name):
+            raise ValueError(f"the name '{part.name}' is too long or has other characters than a to z, 0 to 9 and _")
+        if part.name in others:
+            raise ValueError(f"there is another '{part.name}'")
+        others.append(part.name)
+        str.strip(part.label)  # these calls fail for values of other types
+    for known in family.formats:
+        replace(known.capabilities)
+        for option in known.options():
+            if option not in ours and not option.name.startswith(f"{family.name}_"):
+                raise ValueError(f"the name of the option '{option.name}' does not begin with '{family.name}_'")
+        for extension in known.extensions or [""]:
+            if extension != "." + extension.lower()[1:]:
+                raise ValueError(f"the extension '{extension}' has no dot or is not in lower case")
 
 
 def _has_entry_points(folder: str) -> bool:
     """Return whether a folder of Python's path has a package with formats."""
-    try:
-        found = [name for name in os.listdir(folder or os.curdir) if name.endswith((".dist-info", ".egg-info"))]
-    except OSError:
-        return False
-    for name in found:
-        with contextlib.suppress(OSError), open(os.path.join(folder, name, "entry_points.txt"), "rb") as stream:
-            if GROUP.encode() in stream.read():
-                return True
+    with contextlib.suppress(OSError):
+        for name in os.listdir(folder or os.curdir):
+            if name.endswith((".dist-info", ".egg-info")):
+                path = os.path.join(folder, name, "entry_points.txt")
+                with contextlib.suppress(OSError), open(path, "rb") as stream:
+                    if GROUP.encode() in stream.read():
+                        return True
     return False
 
 
-add(_offered_by_packages())
+@cache
+def _ask_packages() -> None:
+    """Add the families of installed packages. Since these may use Meshferry, it is fully imported before."""
+    if any(map(_has_entry_points, sys.path)):
+        from importlib.metadata import entry_points  # loading it takes as long as most commands
+
+        for point in entry_points(group=GROUP):
+            add([(point.value, partial(_family, point))])
+
+
+def _family(point: Any, package: ModuleType) -> Any:
+    return point.load()(package)
 
 
 def of_file(name: str) -> Iterator[Format]:
     """Yield the formats that have the extension of a file name; other families are not imported."""
+    _ask_packages()
     name = name.lower()
     own = (_own(module) for module, extensions in _OWN.items() if name.endswith(extensions))
     for family in chain(own, _offered):
@@ -140,7 +166,7 @@ def of_file(name: str) -> Iterator[Format]:
 
 def find(name: str) -> Format | None:
     """Return the format of that name, or None."""
-    return next((known for known in _formats() if known.name == name), None)
+    return next((known for known in _all() if known.name == name), None)
 
 
 def by_name(name: str) -> Format:
@@ -153,41 +179,33 @@ def by_name(name: str) -> Format:
     """
     found = find(name)
     if found is None:
-        raise UnsupportedFormatError(
-            "There is no format '{}'; known are {}", name, ", ".join(f.name for f in _formats())
-        )
+        raise UnsupportedFormatError("There is no format '{}'; known are {}", name, ", ".join(f.name for f in _all()))
     return found
 
 
 def labels_of(name: str) -> tuple[str, ...]:
     """Return the label of the format of that name, and the program that its files are made for; empty if unknown."""
-    for family in _families():
-        for known in family.formats:
-            if known.name == name:
-                return tuple(dict.fromkeys((known.label, family.program or family.label)))
-    return ()
+    labels = ((f.label, one.program or one.label) for one in _families() for f in one.formats if f.name == name)
+    return tuple(dict.fromkeys(next(labels, ())))
 
 
 def by_extension(extension: str) -> Format | None:
     """Return the format to write for an extension (with or without its dot), or None."""
     wanted = "." + extension.lower().lstrip(".")
-    for candidate in _formats():
-        if wanted in candidate.written_extensions:
-            return candidate
-    return None
+    return next((known for known in _all() if wanted in known.written_extensions), None)
 
 
 def extension_of(path: str | os.PathLike[str]) -> str:
     """Return the extension of a file in lower case: a registered one even if it has several dots, else the last."""
     name = os.fspath(path).lower()
-    known = {extension for known in _formats() for extension in known.extensions if extension.count(".") > 1}
+    known = {extension for known in _all() for extension in known.extensions if extension.count(".") > 1}
     return next((extension for extension in known if name.endswith(extension)), os.path.splitext(name)[1])
 
 
 def patched_by_extension(extension: str) -> Format | None:
     """Return the format with this extension that writes changes into its imported files, or None."""
     wanted = "." + extension.lower().lstrip(".")
-    return next((known for known in _formats() if known.is_patched and wanted in known.extensions), None)
+    return next((known for known in _all() if known.is_patched and wanted in known.extensions), None)
 
 
 def of_same_family(target: Format, extension: str, source: str) -> Format:
@@ -209,7 +227,7 @@ def by_content(head: bytes, size: int, name: str = "") -> Format:
     """
     found, match, misses = _recognised(of_file(name), head, size)
     if match < Match.LENGTH:
-        found, match, misses = _recognised(_formats(), head, size)
+        found, match, misses = _recognised(_all(), head, size)
     signature = next((miss.text for miss in misses if miss.has_signature), "") or signature_text(head)
     if found is not None and (match is Match.SIGNATURE or not signature):
         return found

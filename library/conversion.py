@@ -54,10 +54,8 @@ def convert(
     made: list[Path] = []
     with BlendSession() as session:
         for outcome in Conversion(ConversionContext(settings, session, FileNames(plan.taken)), several=False).run(job):
-            if isinstance(outcome.problem, MeshferryError):
-                raise outcome.problem.in_file(os.fspath(outcome.source))
-            if outcome.problem is not None:
-                raise outcome.problem
+            if (cause := outcome.problem) is not None:
+                raise cause.in_file(os.fspath(outcome.source)) if isinstance(cause, MeshferryError) else cause
             messages += outcome.warnings
             made += outcome.files or [outcome.target]
     return Written(tuple(dict.fromkeys(made)), tuple(distinct(messages)))

@@ -14,10 +14,12 @@ import numpy.typing as npt
 from ..cli.conversions.blender_formats import GLB
 from ..io_formats.core import scene as core
 from ..io_formats.core.capabilities import losses
+from ..io_formats.core.errors import MeshferryError
 from ..io_formats.core.glb_materials import encode_glb
-from ..io_formats.core.messages import Message
+from ..io_formats.core.messages import Message, Report
 from ..io_formats.encodings.quantization import from_unorm, srgb_to_linear
-from ..io_formats.geometry.vertices import split_mesh
+from ..io_formats.geometry.normals import repair_vertices, report_repaired
+from ..io_formats.geometry.vertices import report_loose, split_mesh, usable_weights
 from ..io_formats.passes.clips import DEFAULT_RATE, with_frames
 from ..io_formats.passes.flatten import fit
 from .posing import bindings, world_matrices
@@ -27,11 +29,13 @@ _COMPONENTS = {"uint16": 5123, "uint32": 5125, "float32": 5126}
 _Z_UP = [-(0.5**0.5), 0.0, 0.0, 0.5**0.5]
 
 
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def encode_scene(scene: core.Scene) -> tuple[bytes, list[Message]]:
     """Return the GLB file of a scene, which is changed, and messages about what it lacks."""
     lost = losses(scene, _HELD)
     fit(scene, _HELD)
-    return _Writer(with_frames(scene)).encode(), lost
+    writer = _Writer(with_frames(scene))
+    return writer.encode(), [*lost, *writer.report.messages]
 
 
 class _Writer:
@@ -39,6 +43,7 @@ class _Writer:
 
     def __init__(self, scene: core.Scene) -> None:
         self.scene = scene
+        self.report = Report()  # its item is the node or clip that is encoded
         self.buffer = bytearray()
         self.views: list[dict[str, Any]] = []
         self.accessors: list[dict[str, Any]] = []
@@ -58,6 +63,9 @@ class _Writer:
         meshes: dict[tuple[int, bool], dict[str, Any]] = {}
         skins: list[dict[str, Any]] = []
         for node, made, world in zip(scene.nodes, nodes[1:], world_matrices(scene)[0], strict=False):
+            self.report.item = node.name
+            if node.mesh is not None:
+                report_loose(node.mesh, self.report)
             if node.mesh is None or not len(node.mesh.corner_point):
                 continue
             is_skinned = node.skeleton is not None and node.mesh.joint_weights is not None
@@ -73,6 +81,7 @@ class _Writer:
                 skins.append({"joints": joints, "inverseBindMatrices": self._add(bound, "MAT4")})
         colors = {material.name: material.color for material in scene.materials}
         content = {
+            "nodes": nodes,
             "meshes": [*meshes.values()],
             "skins": skins,
             "materials": [
@@ -83,13 +92,13 @@ class _Writer:
             "accessors": self.accessors,
             "bufferViews": self.views,
         }
-        asset = {"asset": {"version": "2.0", "generator": "Meshferry"}, "scene": 0, "scenes": [{"nodes": [0]}]}
-        filled = {name: items for name, items in content.items() if items}
-        return encode_glb(asset | {"nodes": nodes} | filled, bytes(self.buffer))
+        fixed = {"asset": {"version": "2.0", "generator": "Meshferry"}, "scene": 0, "scenes": [{"nodes": [0]}]}
+        return encode_glb(fixed | {name: items for name, items in content.items() if items}, bytes(self.buffer))
 
     def _add(self, values: npt.NDArray[Any], kind: str, dtype: str = "float32") -> int:
         """Add an array; return the index of its accessor."""
         data = np.ascontiguousarray(values, dtype)
+        _require_finite(data, self.report.item)
         self.views.append({"buffer": 0, "byteOffset": len(self.buffer), "byteLength": data.nbytes})
         self.buffer += data.tobytes() + bytes(-data.nbytes % 4)
         low, high = (np.atleast_1d(limit).tolist() for limit in (data.min(axis=0), data.max(axis=0)))
@@ -103,16 +112,22 @@ class _Writer:
         point = mesh.corner_point[vertices.vertex_corner]
         attributes = {"POSITION": self._add(found.points, "VEC3")}
         if found.normal is not None:
-            attributes["NORMAL"] = self._add(found.normal.values, "VEC3")
+            corners, normals = vertices.vertex_corner, found.normal.values
+            normals, repaired = repair_vertices(normals, corners, mesh.points, mesh.corner_point)
+            report_repaired(repaired, self.report)
+            attributes["NORMAL"] = self._add(normals, "VEC3")
         for number, layer in enumerate(found.uvs):
             attributes[f"TEXCOORD_{number}"] = self._add(layer.values * (1.0, -1.0) + (0.0, 1.0), "VEC2")
-        for number, color in enumerate(layer.values for layer in found.colors):
-            linear = srgb_to_linear(from_unorm(color)) if color.dtype == np.uint8 else color
-            attributes[f"COLOR_{number}"] = self._add(linear, "VEC4")
+        for number, layer in enumerate(found.colors):
+            linear = srgb_to_linear(from_unorm(layer.values)) if layer.values.dtype == np.uint8 else layer.values
+            clamped = np.clip(linear, 0.0, 1.0)
+            if (np.abs(clamped - linear) > 1e-6).any():
+                self.report.loss("clamped-colors", "colours of '{}' are below 0 or above 1; clamped", layer.name)
+            attributes[f"COLOR_{number}"] = self._add(clamped, "VEC4")
         if is_skinned and found.joint_indices is not None and found.joint_weights is not None:
             # Joints and weights have a multiple of 4 columns; the weights of each vertex have the sum 1.
-            more = ((0, 0), (0, -found.joint_weights.shape[1] % 4))
-            weights = np.pad(found.joint_weights, more)
+            more = ((0, 0), (0, max(4 - (columns := found.joint_weights.shape[1]), -columns % 4)))
+            weights = np.pad(usable_weights(found.joint_weights, self.report), more)
             weights[weights.sum(axis=1) <= 0, 0] = 1.0
             joints = np.where(weights > 0, np.pad(found.joint_indices, more), 0)
             for number in range(weights.shape[1] // 4):
@@ -133,6 +148,7 @@ class _Writer:
 
     def _clip(self, clip: core.Clip, firsts: Sequence[int]) -> dict[str, Any]:
         """Return the animation of a clip."""
+        self.report.item = clip.name
         channels: list[dict[str, Any]] = []
         samplers: list[dict[str, Any]] = []
         times = np.arange(clip.frame_count) / (clip.fps or DEFAULT_RATE) if clip.times is None else clip.times
@@ -146,7 +162,13 @@ class _Writer:
         return {"name": clip.name, "channels": channels, "samplers": samplers}
 
 
+def _require_finite(values: npt.ArrayLike, name: str) -> None:
+    if not np.isfinite(values).all():
+        raise MeshferryError("'{}' has values that are NaN or infinite", name)
+
+
 def _placed(part: core.Node | core.Joint) -> dict[str, Any]:
+    _require_finite([*part.translation, *part.rotation, *part.scale], part.name)
     w, x, y, z = (np.array(part.rotation) / (np.linalg.norm(part.rotation) or 1.0)).tolist()
     place = {"translation": [*part.translation], "rotation": [x, y, z, w], "scale": [*part.scale]}
     return {"name": part.name, **place}

@@ -50,6 +50,7 @@ def bindings(skeleton: Skeleton, node: Node, world: Matrix) -> Matrix:
         for number, joint in enumerate(skeleton.joints):
             if joint.name in bound:
                 found[number] = bound[joint.name] @ node.skin.bind_shape
+    found[:, 3] = (0, 0, 0, 1)  # glTF allows no rounding errors there
     return found
 
 

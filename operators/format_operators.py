@@ -85,6 +85,7 @@ class FamilyOperators:
     exporters: Mapping[str, Any]
     """The export operators by name of the format, in the order of the menu."""
     check: Any
+    """The check operator; None if no format of the family is written."""
     classes: Sequence[type]
     entries: Sequence[MenuEntry]
     panels: Sequence[type]
@@ -99,12 +100,13 @@ def operators_for(family: Family) -> FamilyOperators:
     formats = {known.name: known for known in family.formats}
     mixins = hooks.exporters or {name: _default_exporter(known) for name, known in formats.items() if known.is_written}
     exporters = {name: _exporter(family, formats[name], mixin) for name, mixin in mixins.items()}
-    check = _check(family, next(iter(exporters.values())), hooks)
+    first = next(iter(exporters.values()), None)
+    check = _check(family, first, hooks) if first else None
     submenu = _export_menu(family, exporters.values()) if len(exporters) > MOST_ENTRIES else None
-    classes = [*([importer] if importer else []), *exporters.values(), check, *_file_handlers(family, exporters)]
-    classes += [submenu] if submenu else []
-    sidebar = hooks.sidebar or family_sidebar(family, next(iter(exporters.values())), check)
-    panels = (sidebar, *hooks.panels)
+    classes = [cls for cls in (importer, *exporters.values(), check, submenu) if cls]
+    classes += _file_handlers(family, exporters)
+    sidebar = hooks.sidebar or (family_sidebar(family, first, check) if first else None)
+    panels = (*([sidebar] if sidebar else []), *hooks.panels)
     if hooks.has_closed_copies:
         panels = with_closed_copies(panels)
     entries = _menu_entries(family, importer, list(exporters.values()), hooks, submenu)
@@ -263,7 +265,7 @@ def _menu_entries(
 
     def draw_collection_entry(menu: Any, context: bpy.types.Context) -> None:
         collection = collection_under_pointer(context)
-        if collection is not None:
+        if collection is not None and exporters:
             menu.layout.operator_context = "INVOKE_DEFAULT"  # by default this menu calls ``execute``
             first = exporters[0]
             text = collection_text(family, first.format)
@@ -288,10 +290,20 @@ def _draw_operators(operators: Iterable[Any]) -> Callable[[Any, Any], None]:
     return draw
 
 
-FAMILY_OPERATORS = {family.name: operators_for(family) for family in registry.FAMILIES}
-EXPORTERS: dict[str, Any] = {name: cls for built in FAMILY_OPERATORS.values() for name, cls in built.exporters.items()}
-EXPORTERS |= {known.name: EXPORTERS[known.rewritten_as] for known in registry.FORMATS if known.rewritten_as}
+FAMILY_OPERATORS: dict[str, FamilyOperators] = {}
+EXPORTERS: dict[str, Any] = {}
 """Export operators by name of the format that is written, or of one that is read and written again in another."""
+
+
+def _build(family: Family) -> FamilyOperators:
+    built = FAMILY_OPERATORS[family.name] = operators_for(family)
+    EXPORTERS.update(built.exporters)
+    EXPORTERS.update({known.name: EXPORTERS[known.rewritten_as] for known in family.formats if known.rewritten_as})
+    return built
+
+
+for _family in registry.FAMILIES:
+    _build(_family)
 DROPS = _import_of_drops([built.importer for built in FAMILY_OPERATORS.values() if built.importer is not None])
 """The operator and the file handler of dropped files."""
 
@@ -310,9 +322,7 @@ def register() -> None:
 def add_offered() -> None:
     """Add the operators of the families that other add-ons offer."""
     for family in offered_families.add():
-        built = FAMILY_OPERATORS[family.name] = operators_for(family)
-        EXPORTERS.update(built.exporters)
-        for parts in _parts_of(built):
+        for parts in _parts_of(_build(family)):
             registration.register(*parts)
     importers = [built.importer for built in FAMILY_OPERATORS.values() if built.importer is not None]
     if len(importers) > len(DROPS[0].importers):

@@ -29,11 +29,12 @@ GUIDES = Path(__file__).resolve().parent.parent / "docs" / "users"
 Draw = Callable[[Any, Any], None]
 
 
-FAMILIES = {family.name: family for family in registry.FAMILIES}
+FAMILIES = tuple(registry.FAMILIES)
+"""The families that the preferences have a switch for; add-ons may offer further ones later."""
 PATHS = tuple(
     {
         option.preference: option
-        for family in registry.FAMILIES
+        for family in FAMILIES
         for option in (*family.folders, *(option for known in family.formats for option in known.options()))
         if option.preference and option.is_path
     }.values()
@@ -77,7 +78,7 @@ class MeshferryPreferences(bpy.types.AddonPreferences):
         ),
         **{
             f"use_{family.name}": BoolProperty(name=family.label, description=_IN_USE, default=True)
-            for family in registry.FAMILIES
+            for family in FAMILIES
         },
         **{
             option.preference: StringProperty(
@@ -91,9 +92,9 @@ class MeshferryPreferences(bpy.types.AddonPreferences):
         """Draw a switch and a guide button for each family, the other settings and the other guides."""
         column = self.layout.column(align=True)
         column.label(text="Formats in Use", text_ctxt=CONTEXT)
-        for key, family in FAMILIES.items():
+        for family in FAMILIES:
             row = column.split(factor=0.6)
-            row.prop(self, f"use_{key}")
+            row.prop(self, f"use_{family.name}")
             draw_guide(row, family.guide)
         column = self.layout.column(align=True)
         column.label(text="Import", text_ctxt=CONTEXT)

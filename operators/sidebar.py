@@ -10,8 +10,9 @@ import bpy
 from ..blender_data.animation.scene_time import scene_rate
 from ..blender_data.file_records import records
 from ..blender_data.property_groups.translation_context import CONTEXT
+from ..io_formats import registry
 from .option_properties import draw_automatic_rate
-from .preferences import FAMILIES, is_used
+from .preferences import is_used
 from .translations import iface_
 
 OWN = "_own"
@@ -32,7 +33,7 @@ def concerns(context: bpy.types.Context, family: str) -> bool:
 
     A family that is switched off in the preferences has panels for data that was last exported to it.
     """
-    formats = {known.name for known in FAMILIES[family].formats}
+    formats = {known.name for one in registry.FAMILIES if one.name == family for known in one.formats}
     if origins := origins_of(context):
         return bool(formats & origins)
     owners = homes_of(context.collection) if context.object is None else [context.object, *homes_of(context.object)]

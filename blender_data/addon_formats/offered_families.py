@@ -33,8 +33,7 @@ def files() -> list[tuple[str, str]]:
 
 def load(modules: Iterable[tuple[str, str]]) -> None:
     """Add the families of add-ons that are not enabled in this process."""
-    for name, file in modules:
-        registry.add([(name, lambda package, name=name, file=file: _module(name, file)(package))])
+    registry.add([(name, lambda package, own=(name, file): _module(*own)(package)) for name, file in modules])
 
 
 def _module(name: str, file: str) -> registry.Offer:

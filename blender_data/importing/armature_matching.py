@@ -214,10 +214,8 @@ def shared(scene: Scene, number: int, candidates: Iterable[bpy.types.Object]) ->
     if skeleton.share_distance is None:
         return alike(skeleton, candidates)
     needed = needed_joints(scene, number) or set()
-    for candidate in candidates:
-        if candidate.library is None and needed and farthest(candidate, skeleton, needed) <= skeleton.share_distance:
-            return candidate
-    return None
+    own = (candidate for candidate in candidates if candidate.library is None and needed)
+    return next((one for one in own if farthest(one, skeleton, needed) <= skeleton.share_distance), None)
 
 
 def farthest(armature: bpy.types.Object, skeleton: Skeleton, joints: Collection[int]) -> float:

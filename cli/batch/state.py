@@ -112,9 +112,8 @@ class Entry:
             return None
         if (self.source, self.member) != (task.path, task.member) or not self.outputs:
             return None
-        for name, size in self.outputs.items():
-            if _file_size(f"{output}{os.sep}{name}") != size or size < 0:
-                return None
+        if any(_file_size(f"{output}{os.sep}{name}") != size or size < 0 for name, size in self.outputs.items()):
+            return None
         return Known(self.hash, (self.size, self.modified) == (task.size, task.modified))
 
 

@@ -301,10 +301,7 @@ def all_formats() -> tuple[AnyFormat, ...]:
 
 def by_extension(extension: str) -> BlenderFormat | None:
     """Return the format with an extension (with its dot, in any case), or None."""
-    for known in BLENDER_FORMATS:
-        if extension.lower() in known.extensions:
-            return known
-    return None
+    return next((known for known in BLENDER_FORMATS if extension.lower() in known.extensions), None)
 
 
 def format_named(name: str) -> AnyFormat:

@@ -382,10 +382,7 @@ def _note_other_format(scene: Scene, target: Format, extension: str) -> None:
 
 def _known_by(joints: Sequence[str], extension: str) -> Format | None:
     """Return the first format with an extension that knows most of these joints by name, or None."""
-    for known in _formats_of(extension):
-        if known.capabilities.knows_most(joints):
-            return known
-    return None
+    return next((known for known in _formats_of(extension) if known.capabilities.knows_most(joints)), None)
 
 
 def _formats_of(extension: str) -> list[Format]:

@@ -154,7 +154,9 @@ def _all_losses(scene: Scene, capabilities: Capabilities) -> Iterator[tuple[str,
         if node.mesh is not None:
             lost_names = _lost_names(node.mesh, capabilities)
             yield from ((kind, node.name, names) for kind, names in lost_names if names)
-            yield from ((kind, node.name, count) for kind, count in _mesh_losses(node.mesh, capabilities) if count)
+            bones = scene.skeletons[node.skeleton].joints if node.skeleton is not None else ()
+            found = _mesh_losses(node.mesh, capabilities, moves=bool(bones))
+            yield from ((kind, node.name, count) for kind, count in found if count)
     yield from ((kind, owner, 1) for kind, owner in _joined(scene, capabilities))
     if not capabilities.skeletons:
         yield from (("bone", each.name, len(each.joints)) for each in scene.skeletons if each.joints)
@@ -217,8 +219,8 @@ def _names_of(layers: Sequence[Layer | ShapeKey]) -> list[str]:
     return of_kind("layer", (layer.name for layer in layers))
 
 
-def _mesh_losses(mesh: Mesh, capabilities: Capabilities) -> list[tuple[str, int]]:
-    """Return kind and number of what a mesh loses without a name."""
+def _mesh_losses(mesh: Mesh, capabilities: Capabilities, *, moves: bool) -> list[tuple[str, int]]:
+    """Return kind and number of what a mesh, which bones may move, loses without a name."""
     weights = mesh.joint_weights
     excess = 0
     if weights is not None and capabilities.influences and weights.shape[1] > capabilities.influences:
@@ -226,7 +228,7 @@ def _mesh_losses(mesh: Mesh, capabilities: Capabilities) -> list[tuple[str, int]
     return [
         ("colour layer's alpha", _with_alpha(mesh, min(capabilities.color_layers, capabilities.opaque_colors))),
         ("custom normal layer", 0 if capabilities.normals or mesh.normal is None else 1),
-        ("weighted mesh", 1 if weights is not None and not capabilities.influences else 0),
+        ("weighted mesh", 1 if weights is not None and not (capabilities.influences and moves) else 0),
         (_OVER, excess),
         *(() if capabilities.surfaces else _surface_losses(mesh)),
     ]

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..core.messages import Report, counted
 from ..core.scene import Mesh
 from .transforms import cross
 
@@ -89,6 +90,13 @@ def repair_vertices(
         normals = normals.copy()
         normals[broken] = faces
     return unit(normals), len(broken)
+
+
+def report_repaired(count: int, report: Report) -> None:
+    """Report the normals that were computed from the triangles, if there are any."""
+    if count:
+        number = counted(count, "normal has", "normals have")
+        report.change("normals-without-direction", "{} no direction; computed from the triangles", number)
 
 
 def share_backwards(mesh: Mesh) -> float:

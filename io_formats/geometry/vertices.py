@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from ..core.scene import AnyArray, IntArray, Layer, Mesh
+from ..core.messages import Report, counted
+from ..core.scene import AnyArray, FloatArray, IntArray, Layer, Mesh
 from .normals import uv_sides
 from .triangles import sizes_of_kept, with_corners, with_points
 
@@ -277,6 +278,23 @@ def count_loose(corners: npt.NDArray[np.integer], count: int) -> int:
     used = np.zeros(count, bool)
     used[corners] = True
     return count - int(np.count_nonzero(used))
+
+
+def report_loose(mesh: Mesh, report: Report) -> None:
+    """Report the points that no triangle uses, which :func:`split_mesh` leaves out."""
+    if loose := count_loose(mesh.corner_point, len(mesh.points)):
+        number = counted(loose, "vertex belongs", "vertices belong")
+        report.loss("loose-vertices", "{} to no triangle; left out", number)
+
+
+def usable_weights(weights: FloatArray, report: Report) -> FloatArray:
+    """Return weights of points, with 0 for those that are invalid, which are reported."""
+    usable = (weights >= 0) & (weights < 1e9)
+    if usable.all():
+        return weights
+    number = counted(int((~usable).any(axis=1).sum()), "vertex had weights", "vertices had weights")
+    report.change("invalid-weights", "{} that are negative, NaN or infinite; left out", number)
+    return np.where(usable, weights, np.float32(0))
 
 
 def drop_repeated_corners(mesh: Mesh, identity: IntArray | None = None) -> tuple[Mesh, int]:

@@ -8,9 +8,9 @@ from ..core.errors import ExportError
 from ..core.messages import Report, Text, counted
 from ..core.scene import AnyArray, FloatArray, Layer, Mesh, Scene
 from ..encodings.quantization import U16_STEPS, dequantise_exactly, from_biased, quantised_exactly, to_biased, to_steps
-from ..geometry.normals import any_perpendicular, repair, uv_sides, vertex_normals, vertex_tangents
+from ..geometry.normals import any_perpendicular, repair, report_repaired, uv_sides, vertex_normals, vertex_tangents
 from ..geometry.transforms import flip_winding
-from ..geometry.vertices import count_loose, drop_repeated_corners, split_mesh
+from ..geometry.vertices import drop_repeated_corners, report_loose, split_mesh
 from ..passes.join_meshes import only_mesh
 from .document import MOST, MOST_SAFE, Document, Variant
 from .format import WriteOptions
@@ -43,10 +43,7 @@ def split_by_vertices(mesh: Mesh, options: WriteOptions, tolerance: float, repor
         raise ExportError("'{}' has no faces; points alone cannot be exported. Exclude it from the export", report.item)
     if not np.isfinite(mesh.points[mesh.corner_point]).all():
         raise ExportError("'{}' has vertices with NaN or infinite coordinates; delete them", report.item)
-    loose = count_loose(mesh.corner_point, len(mesh.points))
-    if loose:
-        number = counted(loose, "vertex belongs", "vertices belong")
-        report.loss("loose-vertices", "{} to no triangle; left out", number)
+    report_loose(mesh, report)
     if mesh.tangent is None and mesh.uvs and writes_tangents(mesh, options):
         return replace(split_mesh(_with_sides(mesh), tolerance)[0], tangent=None)
     return split_mesh(mesh, tolerance)[0]
@@ -234,9 +231,7 @@ class DocumentBuilder:
         if layer is None:
             return vertex_normals(mesh.points, mesh.corner_point), none if self.is_moved else ~none
         normals, broken = repair(layer.values.astype(np.float32), mesh.points, mesh.corner_point)
-        if broken:
-            number = counted(broken, "normal has", "normals have")
-            self.report.change("normals-without-direction", "{} no direction; computed from the triangles", number)
+        report_repaired(broken, self.report)
         if layer.stored is None:
             return normals, none
         stored, _ = repair(self.to_scene(layer.stored), mesh.points, mesh.corner_point)

@@ -7,7 +7,7 @@ import numpy as np
 from ..core.messages import Text, counted
 from ..core.scene import AnyArray, FloatArray, Layer, Mesh, Node, Scene, Surface
 from ..encodings.quantization import dequantise_exactly, from_biased, steps_beyond_floats
-from ..geometry.normals import repair, unit
+from ..geometry.normals import repair, report_repaired, unit
 from ..geometry.transforms import Basis, flip_winding
 from ..geometry.vertices import drop_repeated_corners
 from .document import Document, Variant
@@ -137,9 +137,7 @@ class SceneBuilder:
             return None
         directions = self.basis.vectors(_directions(stored))
         normals, broken = repair(_without_short(directions), mesh.points, mesh.corner_point)
-        if broken:
-            number = counted(broken, "normal has", "normals have")
-            self.report.change("normals-without-direction", "{} no direction; computed from the triangles", number)
+        report_repaired(broken, self.report)
         return Layer("normal", normals, stored=_bytes(stored))
 
     def tangents(self) -> Layer | None:

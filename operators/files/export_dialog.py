@@ -54,10 +54,8 @@ def with_extension(path: str, target: Format, extension: str = "") -> str:
     ``extension`` is one of the format's extensions, by default the first.
     """
     lower = path.lower()
-    for known in target.extensions:
-        if lower.endswith(known) and Path(path).name.lower() != known:
-            return path[: -len(known)] + (extension or target.extensions[0])
-    return path + (extension or target.extensions[0])
+    ends = (known for known in target.extensions if lower.endswith(known) and Path(lower).name != known)
+    return path[: len(path) - len(next(ends, ""))] + (extension or target.extensions[0])
 
 
 _AUTOMATIC = (
@@ -278,10 +276,8 @@ class ExportDialog(LongWork, ExportHelper):
     def suggest_folder(self, context: bpy.types.Context) -> Path:
         """Return the folder of the last export, of the .blend file, or of the file that the collection came from."""
         collection = context.blend_data.collections.get(self.collection) or context.collection
-        for known in (self.filepath, context.blend_data.filepath, bpy.path.abspath(collection.meshferry.source_path)):
-            if known:
-                return Path(known).parent
-        return Path()
+        source = bpy.path.abspath(collection.meshferry.source_path)
+        return Path(self.filepath or context.blend_data.filepath or source).parent
 
 
 def scope_text(source: Any, count: int) -> Text:

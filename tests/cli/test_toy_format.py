@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import struct
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ size = list(bpy.context.object.dimensions)
 check = bpy.ops.export_scene.toy_check()
 bpy.ops.export_scene.toy(filepath="out.toy")
 handler = bpy.types.IO_FH_toy
+assert [panel.poll(bpy.context) for panel in (bpy.types.TOY_PT_sidebar, bpy.types.TOY_PT_sidebar_own)] == [True, False]
 panels = [name for name in dir(bpy.types) if name.startswith("TOY_PT_")]
 found = dict(size=size, check=list(check), handler=[handler.bl_file_extensions, handler.bl_export_operator])
 meshferry.unregister()
@@ -124,14 +126,71 @@ def test_an_offer_is_asked_once() -> None:
         registry.asked.discard("mine")
 
 
+BROKEN = {
+    "raise ValueError('broken')": "broken",
+    "raise SystemExit(3)": "3",
+    "x = (": "never closed",
+    "def offer(_): return 3": "3 is not an instance of",
+    "def offer(_): return [toy.FAMILY]": "is not an instance of",
+    "": "has no attribute 'offer'",
+    "def offer(_): return replace(toy.FAMILY, name='unigine')": "there is another 'unigine'",
+    "def offer(_): return replace(toy.FAMILY, name='My Toy')": "the name 'My Toy' is too long or has other characters",
+    "def offer(_): return changed(name='mesh_serializer')": "there is another 'mesh_serializer'",
+    "def offer(_): return replace(toy.FAMILY, name='unigine', formats=[replace(toy.TOY, name='unigine')])": "another",
+    "def offer(_): return replace(toy.FAMILY, formats=(toy.TOY, replace(toy.TOY)))": "there is another 'toy'",
+    "def offer(_): return replace(toy.FAMILY, label=None)": "'NoneType'",
+    "def offer(_): return changed(label=None)": "'NoneType'",
+    "def offer(_): return changed(name='t' * 32)": "is too long",
+    "def offer(_): return changed(extensions=())": "the extension '' has no dot",
+    "def offer(_): return changed(capabilities=None)": "dataclass instances",
+    "def offer(_): return changed(import_options=dict)": "has no attribute 'table'",
+    "class Own(toy.Options): json: float = toy.option('A', 'B', default=1.0, section='Objects')\n"
+    "def offer(_): return changed(export_options=Own)": "the name of the option 'json' does not begin with 'toy_'",
+    "def offer(_): return changed(name='my-toy')": "the name 'my-toy' is too long or has other characters",
+    "def offer(_): return changed(extensions=('.TOY',))": "the extension '.TOY' has no dot",
+    "def offer(_): return changed(extensions='.toy')": "the extension 't' has no dot",
+}
+OTHERS = """
+from dataclasses import replace
+import toy_format as toy
+def changed(**more): return replace(toy.FAMILY, formats=[replace(toy.TOY, **more)])
+"""
+
+
 def test_each_broken_offer_is_one_warning(run_python: Any, tmp_path: Path) -> None:
-    contents = ("raise ValueError('broken')", "raise SystemExit(3)", "x = (", "def offer(_): return 3", "")
-    for number, content in enumerate(contents):
-        (tmp_path / f"broken_{number}.py").write_text(content)
-    offer(tmp_path, *(f"a{number} = broken_{number}:offer" for number in range(len(contents))))
-    path = os.pathsep.join([str(tmp_path), str(tmp_path / "site"), os.environ.get("PYTHONPATH", "")])
+    for number, content in enumerate(BROKEN):
+        (tmp_path / f"broken_{number}.py").write_text(OTHERS + content)
+    offer(tmp_path, *(f"a{number} = broken_{number}:offer" for number in range(len(BROKEN))))
+    path = os.pathsep.join([str(tmp_path), str(tmp_path / "site"), str(TESTS), os.environ.get("PYTHONPATH", "")])
     done = run_python("-m", "meshferry", "formats", PYTHONPATH=path)
     assert done.status == 0
-    for number in range(len(contents)):
-        assert done.err.count(f"The formats of 'broken_{number}:offer' are ignored: ") == 1
+    for number, cause in enumerate(BROKEN.values()):
+        (warned,) = (line for line in done.err.splitlines() if f"The formats of 'broken_{number}:offer' are" in line)
+        assert cause in warned
     assert "Traceback" not in done.err and "Timbermesh" in done.out
+
+
+def test_an_offer_may_use_the_library(run_python: Any, toy: Path) -> None:
+    """It is asked when formats are needed: while they are imported, it could import nothing that uses them."""
+    (toy / "mine.py").write_text(
+        "from meshferry import formats, read\nimport toy_format\ndef offer(_): return formats() and toy_format.FAMILY\n"
+    )
+    (toy / "site" / "toy-1.0.dist-info" / "entry_points.txt").write_text("[meshferry.formats]\na = mine:offer\n")
+    path = os.pathsep.join([str(toy), str(toy / "site"), str(TESTS)])
+    done = run_python("-c", "import meshferry\nprint(len(meshferry.read('in.toy').meshes[0].points))", PYTHONPATH=path)
+    assert (done.status, done.out.strip(), done.err) == (0, "4", "")
+
+
+@pytest.mark.needs_bpy
+@pytest.mark.parametrize(
+    ("is_read", "is_written", "kinds"), [(True, False, ["IMPORT"]), (False, True, ["EXPORT", "EXPORT"])]
+)
+def test_a_family_may_only_be_read_or_written(is_read: bool, is_written: bool, kinds: list[str]) -> None:
+    """Without a file that is written, there is nothing to check or to export in a panel."""
+    from meshferry.operators import format_operators
+    from toy_format import FAMILY, TOY
+
+    family = replace(FAMILY, formats=(replace(TOY, is_read=is_read, is_written=is_written),))
+    built = format_operators.operators_for(family)
+    operators = [cls.__name__.partition("_")[0] for cls in built.classes if "_OT_" in cls.__name__]
+    assert (operators, len(built.panels), built.check is None) == (kinds, 2 * is_written, is_read)

@@ -346,7 +346,7 @@ def rich_scene() -> sc.Scene:
     return sc.Scene(
         "x",
         [
-            sc.Node("Body", mesh=mesh),
+            sc.Node("Body", mesh=mesh, skeleton=0),
             sc.Node("Far", 0, mesh=models.grid_mesh(), lod=1),
             sc.Node("Farther", 0, lod=2),
             sc.Node("Hull", 0, role=sc.Role.HULL),

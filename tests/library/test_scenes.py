@@ -301,6 +301,15 @@ def test_trimesh_has_the_geometry_and_losses_are_returned() -> None:
     back = meshferry.from_trimesh(found, materials="paper")
     assert np.array_equal(back.uvs[0], mesh.uvs[0]) and back.materials == ("paper",)
     assert np.abs(back.normals - mesh.normals).max() < 1e-3
+    made = sys.modules["trimesh"].creation.box()
+    assert meshferry.from_trimesh(made).normals is None  # trimesh would make smooth ones
+    made.visual.face_colors = np.arange(48, dtype=np.uint8).reshape(12, 4)
+    assert np.array_equal(meshferry.from_trimesh(made).colors[0][:, 2], made.visual.face_colors)
+    with pytest.raises(meshferry.MeshferryError, match="type 'Scene' is not a"):
+        meshferry.from_trimesh(made.scene())
+    assert meshferry.Mesh(BOX[:0], SIDES[:0], normals=BOX[:0]).to_trimesh()[0].is_empty
+    _, lost = meshferry.Mesh(BOX, SIDES[:2]).to_trimesh()
+    assert lost == ["4 vertices belong to no triangle; left out"]
     plain, lost = box(colors=[np.full((8, 4), 200, np.uint8)]).to_trimesh()
     assert lost == [] and meshferry.from_trimesh(plain).colors[0].tolist() == np.full((8, 3, 4), 200).tolist()
 
@@ -323,6 +332,67 @@ def test_gltf_has_what_it_can_hold() -> None:
         size = {5123: 2, 5125: 4, 5126: 4}[accessor["componentType"]]
         assert view["byteLength"] == accessor["count"] * width * size and view["byteOffset"] % 4 == 0
     assert content["buffers"] == [{"byteLength": len(buffer)}]
+
+
+NAN = np.full(BOX.shape, np.nan, np.float32)
+
+
+@pytest.mark.parametrize(
+    ("mesh", "text"),
+    [
+        (lambda: meshferry.Mesh(NAN, SIDES), ""),
+        (lambda: meshferry.Mesh(np.where(BOX, np.inf, 0), SIDES), ""),
+        (lambda: box(uvs=[NAN[:, :2]]), ""),
+        (lambda: meshferry.Mesh(BOX, SIDES[:2]), "a: 4 vertices belong to no triangle; left out"),
+        (lambda: meshferry.Mesh(BOX, SIDES[:0]), "a: 8 vertices belong to no triangle; left out"),
+        (lambda: box(normals=NAN), "a: 8 normals have no direction; computed from the triangles"),
+        (lambda: box(colors=[np.full((8, 4), 3.0)]), "a: colours of 'Color' are below 0 or above 1; clamped"),
+        (lambda: box(weights=(SIDES[:, :1] * 0, NAN[:, :1])), "a: 8 vertices had weights that are negative, NaN or"),
+        (lambda: box(weights=(SIDES[:, :2] * 0, -BOX[:, :2])), "a: 6 vertices had weights that are negative, NaN or"),
+        (lambda: box(weights=(SIDES[:, :0], BOX[:, :0])), None),
+        (lambda: box(normals=BOX * 5 + 1), None),
+    ],
+)
+def test_gltf_is_valid_or_refused_and_changes_are_told(mesh: Callable[[], meshferry.Mesh], text: str | None) -> None:
+    from glb_oracle import read_glb
+
+    scene = meshferry.Scene()
+    scene.add("a", mesh(), skeleton=example("lamp.mesh").skeletons[0])
+    if text == "":
+        with pytest.raises(meshferry.MeshferryError, match=r"^'a' has values that are NaN or infinite$"):
+            scene.to_gltf()
+        return
+    data, told = scene.to_gltf()
+    assert [str(message)[: len(text or "")] for message in told] == ([text] if text else [])
+    content, buffer = read_glb(data)
+    for mesh_ in content.get("meshes", ()):
+        values = content["accessors"][mesh_["primitives"][0]["attributes"].get("NORMAL", 0)]
+        start, count = content["bufferViews"][values["bufferView"]]["byteOffset"], values["count"]
+        normals = np.frombuffer(buffer, "<f4", 3 * count, start).reshape(-1, 3)
+        assert "NORMAL" not in str(mesh_) or np.allclose(np.linalg.norm(normals, axis=1), 1)
+
+
+def test_gltf_has_exact_bindings_and_finite_places() -> None:
+    """The last row of their matrices must be (0, 0, 0, 1)."""
+    from glb_oracle import read_glb
+
+    content, buffer = read_glb(example("lamp.mesh").to_gltf()[0])
+    view = content["bufferViews"][content["accessors"][content["skins"][0]["inverseBindMatrices"]]["bufferView"]]
+    matrices = np.frombuffer(buffer, "<f4", view["byteLength"] // 4, view["byteOffset"]).reshape(-1, 4, 4)
+    assert np.array_equal(matrices[:, :, 3], np.tile((0, 0, 0, 1), (7, 1)))
+    scene = meshferry.Scene()
+    scene.add("a")._core.translation = (np.nan, 0, 0)
+    with pytest.raises(meshferry.MeshferryError, match=r"^'a' has values that are NaN or infinite$"):
+        scene.to_gltf()
+
+
+def test_weights_without_a_skeleton_are_told(tmp_path: Path) -> None:
+    for name in ("a.llmesh", "a.mesh", "a.data"):
+        scene = meshferry.Scene()
+        scene.add("a", box(weights=(SIDES[:, :1] * 0, np.ones((8, 1))), uvs=[BOX[:, :2]]))
+        told = meshferry.write(scene, tmp_path / name).messages
+        assert [message.code for message in told].count("weighted-mesh-not-carried-over") == 1
+    assert [message.code for message in scene.to_gltf()[1]] == ["weighted-mesh-not-carried-over"]
 
 
 def test_sources_are_paths_bytes_files_and_sets(tmp_path: Path) -> None:

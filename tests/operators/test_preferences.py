@@ -94,7 +94,7 @@ def test_the_preferences_open_guides_as_pages_or_in_a_checkout_their_sources(
 ):
     from meshferry.operators import preferences
 
-    names = [*(family.guide for family in preferences.FAMILIES.values()), *preferences.OTHER_GUIDES.values()]
+    names = [*(family.guide for family in preferences.FAMILIES), *preferences.OTHER_GUIDES.values()]
     for name in names:
         assert (preferences.GUIDES / name).read_text("utf-8").startswith("# ")
         (tmp_path / name).touch()

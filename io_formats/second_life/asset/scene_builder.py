@@ -4,7 +4,7 @@ Points are those of the file, normalised to a unit cube; the node's transform ho
 """
 
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from ...core import scene as sc
 from ...core.errors import FormatError
 from ...core.messages import Message, Report, Text, counted, listed
 from ...encodings.quantization import dequantise, dequantise_normals, steps_beyond_floats
-from ...geometry.normals import repair
+from ...geometry.normals import repair, report_repaired
 from ...geometry.transforms import Matrix, matrices_to_quaternions, matrix_of_transform
 from ...passes.flatten import moved
 from ...passes.lod_names import LEVEL_SUFFIXES, PHYSICS_SUFFIX
@@ -110,8 +110,7 @@ class _ModelBuilder:
         physics = asset.blocks.get("physics_mesh")
         shape = faces_of(physics, said.about(Text("physics mesh"))) if "physics_mesh" in asset.blocks else None
         self.rig = self.decode_rig(asset.blocks["skin"], said) if "skin" in asset.blocks else None
-        for message in said.messages:
-            self.add(message)
+        self.add(said.messages)
         if not any(len(face.triangles) for _, faces in levels for face in faces):
             raise FormatError("There is no geometry in the file: no level of detail has a triangle")
         self.say_lost()
@@ -125,12 +124,13 @@ class _ModelBuilder:
             self.add_node(self.name + PHYSICS_SUFFIX, mesh, sc.Role.PHYSICS)
         self.add_hulls()
 
-    def add(self, message: Message) -> None:
-        """Add a message about a part of the file, preceded by the model's name."""
-        text = _lowered(message.message)
-        if message.item:
-            text = Text("{}: {}", _lowered(message.item), message.message)
-        self.report.add(replace(message, item="", message=text))
+    def add(self, messages: Iterable[Message]) -> None:
+        """Add messages about parts of the file, preceded by the model's name."""
+        for message in messages:
+            text = _lowered(message.message)
+            if message.item:
+                text = Text("{}: {}", _lowered(message.item), message.message)
+            self.report.add(replace(message, item="", message=text))
 
     def say_lost(self) -> None:
         """Warn about content that the scene does not hold: keys added by servers, and bytes after the blocks."""
@@ -266,8 +266,7 @@ class _ModelBuilder:
             return
         said = Report(item=Text("physics hulls"))
         found = hulls_of(self.asset.blocks["physics_convex"], said)
-        for message in said.messages:
-            self.add(message)
+        self.add(said.messages)
         domain = tuple(found.domain.reshape(6).tolist())
         for number, hull in enumerate(found.hulls, 1):
             self.add_node(f"{self.name}_hull_{number}", _points_only(hull, domain), sc.Role.HULL)
@@ -345,9 +344,7 @@ def _normals(faces: Sequence[Face], mesh: sc.Mesh, report: Report) -> sc.FloatAr
     stored[(x < 1e-3) & (y < 1e-3) & (z < 1e-3)] = 0
     normals, broken = repair(stored, mesh.points, mesh.corner_point)
     missing = sum(len(face.positions) for face in faces if face.normals is None)
-    if broken > missing:
-        number = counted(broken - missing, "normal has", "normals have")
-        report.change("normals-without-direction", "{} no direction; computed from the triangles", number)
+    report_repaired(max(broken - missing, 0), report)
     return normals
 
 

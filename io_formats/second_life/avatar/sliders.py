@@ -256,24 +256,21 @@ class ShapedJoints:
     def _value(self, values: Floats, name: str, axis: int = 2) -> float:
         return float(values[joint_index()[name], axis])
 
+    def _offsets(self, *chain: str) -> list[float]:
+        """Return the vertical distance of each joint of a chain from the one before."""
+        pairs = itertools.pairwise(chain)
+        return [self._value(self.position, joint) * self._value(self.scale, parent) for parent, joint in pairs]
+
     @property
     def pelvis_to_foot(self) -> float:
         """Distance by which the viewer puts the pelvis above the ground, in metres; 8 cm less than the true one."""
-        chain = ("mPelvis", "mHipLeft", "mKneeLeft", "mAnkleLeft", "mFootLeft")
-        first, *others = (
-            self._value(self.position, joint) * self._value(self.scale, parent)
-            for parent, joint in itertools.pairwise(chain)
-        )
+        first, *others = self._offsets("mPelvis", "mHipLeft", "mKneeLeft", "mAnkleLeft", "mFootLeft")
         return first - sum(others)
 
     @property
     def height(self) -> float:
         """Height in metres as the viewer counts it; the drawn body is taller."""
-        chain = ("mPelvis", "mTorso", "mChest", "mNeck", "mHead")
-        spine = sum(
-            self._value(self.position, joint) * self._value(self.scale, parent)
-            for parent, joint in itertools.pairwise(chain)
-        )
+        spine = sum(self._offsets("mPelvis", "mTorso", "mChest", "mNeck", "mHead"))
         skull = float(np.sqrt(2.0)) * self._value(self.position, "mSkull") * self._value(self.scale, "mHead")
         return self.pelvis_to_foot + spine + skull
 

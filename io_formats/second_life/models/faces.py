@@ -8,9 +8,9 @@ import numpy.typing as npt
 from ...core.errors import ExportError
 from ...core.messages import Named, Report, Text, counted
 from ...core.scene import AnyArray, FloatArray, IntArray, Mesh, Surface
-from ...geometry.normals import repair_vertices, vertex_normals
+from ...geometry.normals import repair_vertices, report_repaired, vertex_normals
 from ...geometry.triangles import pool_rows, triangle_runs
-from ...geometry.vertices import Split, drop_repeated_corners, layer_keys, split
+from ...geometry.vertices import Split, drop_repeated_corners, layer_keys, split, usable_weights
 
 MOST_FACES = 8
 """Most faces of a mesh."""
@@ -171,9 +171,7 @@ class _Vertices:
             return vertex_normals(mesh.points, mesh.corner_point)[self.point]
         given = mesh.normal.at_vertices(corner, self.point).astype(np.float32, copy=False)
         normals, broken = repair_vertices(given, corner, mesh.points, mesh.corner_point)
-        if broken:
-            number = counted(broken, "normal has", "normals have")
-            report.change("normals-without-direction", "{} no direction; computed from the triangles", number)
+        report_repaired(broken, report)
         return normals
 
     def face(self, slot: int, part: int, material: str, surface: Surface | None, corners: IntArray) -> FaceArrays:
@@ -233,11 +231,7 @@ def strongest(
     """
     if indices is None or weights is None:
         return None
-    usable = (weights >= 0) & (weights < 1e9)
-    if not usable.all():
-        number = counted(int((~usable).any(axis=1).sum()), "vertex had weights", "vertices had weights")
-        report.change("invalid-weights", "{} that are negative, NaN or infinite; left out", number)
-        weights = np.where(usable, weights, np.float32(0))
+    weights = usable_weights(weights, report)
     if weights.shape[1] < MOST_INFLUENCES:
         missing = ((0, 0), (0, MOST_INFLUENCES - weights.shape[1]))
         indices, weights = np.pad(indices, missing), np.pad(weights, missing)

@@ -49,10 +49,8 @@ class Model:
 
     def part_name(self, node: Node) -> Text:
         """Return the name of the role of a node in the model, such as ``high level``, ``physics mesh`` or ``hull``."""
-        for text, level in zip(LEVEL_TEXTS, self.levels, strict=True):
-            if level is node:
-                return Text(text)
-        return Text("physics mesh" if node is self.physics else "hull")
+        found = (text for text, level in zip(LEVEL_TEXTS, self.levels, strict=True) if level is node)
+        return Text(next(found, "physics mesh" if node is self.physics else "hull"))
 
     def with_meshes(self, change: Callable[[Mesh], Mesh], **transform: Any) -> Model:
         """Return the model with ``change`` applied to its meshes; keyword arguments replace attributes of its nodes."""

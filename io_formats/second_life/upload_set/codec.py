@@ -81,8 +81,7 @@ class Collada:
         geometry_ids = _identifiers([geometry.name for geometry in geometries])
         id_of = {id(geometry): found for geometry, found in zip(geometries, geometry_ids, strict=True)}
         geometry_library = _add(root, "library_geometries")
-        for geometry, geometry_id in zip(geometries, geometry_ids, strict=True):
-            geometry_library.append(self._geometry(geometry, geometry_id))
+        geometry_library.extend(map(self._geometry, geometries, geometry_ids))
         skinned = [
             (instance.skin, id_of[id(instance.geometry)]) for instance in file.instances if instance.skin is not None
         ]

@@ -245,9 +245,7 @@ class _ModelReader:
         return wire.unknown_fields(message) if self.keep_unknown else b""
 
     def model(self, parsed: Any) -> Model:
-        nodes = []
-        for index in range(len(parsed.nodes)):
-            nodes.append(self.node(parsed.nodes[index]))
+        nodes = [self.node(parsed.nodes[index]) for index in range(len(parsed.nodes))]
         return Model(version=parsed.version, name=parsed.name, nodes=nodes, unknown=self.unknown(parsed))
 
     def node(self, parsed: Any) -> Node:

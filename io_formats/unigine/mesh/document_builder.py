@@ -15,7 +15,7 @@ from ...encodings.quantization import color_bytes
 from ...geometry import normals as normal_repair
 from ...geometry.normals import vertex_tangents
 from ...geometry.triangles import Pool, pool_rows, shared_index
-from ...geometry.vertices import count_loose, layer_keys, split
+from ...geometry.vertices import layer_keys, report_loose, split, usable_weights
 from ...passes.join_meshes import only_mesh
 from .. import joint_tracks, space
 from ..bones import IDENTITY, Bone, from_skeleton, with_parents_first
@@ -68,12 +68,7 @@ def quantised_weights(mesh: Mesh, bone_count: int, report: Report) -> PointWeigh
     """
     if mesh.joint_indices is None or mesh.joint_weights is None:
         return None
-    bones, weights = mesh.joint_indices, mesh.joint_weights
-    usable = (weights >= 0) & (weights < 1e9)
-    if not usable.all():
-        number = counted(int((~usable).any(axis=1).sum()), "vertex had weights", "vertices had weights")
-        report.change("invalid-weights", "{} that are negative, NaN or infinite; left out", number)
-        weights = np.where(usable, weights, np.float32(0))
+    bones, weights = mesh.joint_indices, usable_weights(mesh.joint_weights, report)
     bones, weights = _strongest(bones, weights)
     lost = (weights > 0) & ((bones < 0) | (bones >= bone_count))
     if lost.any():
@@ -417,10 +412,7 @@ class MeshBuilder:
         keys = [key.name for key in mesh.shape_keys if key.name not in self.held_keys]
         text = "{} nothing, left out: {}"
         self.report.loss_of("empty-shape-keys", text, of_kind("layer", keys), "shape key moves", "shape keys move")
-        loose = count_loose(mesh.corner_point, len(mesh.points))
-        if loose:
-            number = counted(loose, "vertex belongs", "vertices belong")
-            self.report.loss("loose-vertices", "{} to no triangle; left out", number)
+        report_loose(mesh, self.report)
         settings = [(surface.lightmap_channel, surface.lightmap_resolution) for surface in stored]
         lost = sum(setting != doc.DEFAULT_LIGHTMAP for setting in settings)
         if lost and self.version not in mesh_format.LIGHTMAP_VERSIONS:
@@ -428,11 +420,8 @@ class MeshBuilder:
             self.report.loss("lightmap-left-out", template, self.version, counted(lost, "surface", "surfaces"))
 
     def weights(self) -> PointWeights | None:
-        if not self.document.bones:
-            if self.mesh.joint_weights is not None:
-                self.report.loss("weights-without-bones", "its weights have no bones and were left out")
-            return None
-        return quantised_weights(self.mesh, len(self.document.bones), self.report)
+        bones = self.document.bones
+        return quantised_weights(self.mesh, len(bones), self.report) if bones else None
 
     def shapes(self, uv_place: int | None) -> list[Shape]:
         """Return the base shape and the shape keys, with tangent frames of all triangle vertices."""

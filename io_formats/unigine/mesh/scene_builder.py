@@ -8,7 +8,7 @@ import numpy as np
 from ...core import scene as sc
 from ...core.errors import FormatError
 from ...core.messages import Report, counted
-from ...geometry.normals import face_normals, unit, without_direction
+from ...geometry.normals import face_normals, report_repaired, unit, without_direction
 from ...geometry.vertices import weld_map
 from ...passes import lods
 from .. import joint_tracks, space
@@ -243,8 +243,7 @@ def _soup_mesh(surfaces: Sequence[doc.SoupSurface], report: Report) -> sc.Mesh:
     broken = without_direction(normals)
     if broken.any():
         normals[broken] = np.repeat(unit(face_normals(mesh.points, mesh.corner_point)), 3, axis=0)[broken]
-        number = counted(int(broken.sum()), "normal has", "normals have")
-        report.change("normals-without-direction", "{} no direction; computed from the triangles", number)
+        report_repaired(int(broken.sum()), report)
     mesh.normal = sc.Layer("normal", normals, per_corner=True)
     uv = _finite(np.ascontiguousarray(vertices[:, 6:8]), UV_NAMES[0], report)
     mesh.uvs = [sc.Layer(UV_NAMES[0], uv, per_corner=True)]

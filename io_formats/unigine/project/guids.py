@@ -269,11 +269,8 @@ class GuidIndex:
             meta = self.meta_of(listed)
             if meta is None or meta.guid == guid:
                 return listed
-        mentioning = list(self._mentioning(guid))
-        for path, meta in mentioning:
-            if meta.guid == guid:
-                return path
-        return next((path for path, meta in mentioning if meta.stated_guid == guid), None)
+        mentioning = sorted(self._mentioning(guid), key=lambda found: found[1].guid != guid)
+        return next((path for path, meta in mentioning if guid in (meta.guid, meta.stated_guid)), None)
 
     def listed(self, guid: str) -> str | None:
         """Return the path that ``guids.db`` states for a GUID if that file exists, otherwise None."""

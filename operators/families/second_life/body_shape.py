@@ -38,7 +38,7 @@ from ...option_properties import option_values, with_options
 from ...reports import Messages, conclude, inform, readable, refuse
 from ...sidebar import draw_wrapped
 from ...translations import iface_, rpt_
-from .avatar import HAS_AVATAR, chosen_avatar
+from .avatar import HAS_AVATAR, NeedsAvatar, chosen_avatar
 from .retarget import OBJECT_OT_second_life_retarget
 
 FILE_NAME = "meshferry_shapes.json"
@@ -252,7 +252,7 @@ class OBJECT_OT_second_life_shape_apply(NeedsShape, bpy.types.Operator):
         return {"FINISHED"}
 
 
-class OBJECT_OT_second_life_shape_standard(bpy.types.Operator):
+class OBJECT_OT_second_life_shape_standard(NeedsAvatar, bpy.types.Operator):
     """Show the standard avatar, or the shape again."""
 
     bl_idname = "object.second_life_shape_standard"
@@ -260,12 +260,6 @@ class OBJECT_OT_second_life_shape_standard(bpy.types.Operator):
     bl_description = (
         "Show the armature in its rest position: the standard avatar, without shape and pose. Press it again to show "
         "the shape"
-    )
-    bl_options = {"REGISTER", "UNDO"}
-
-    poll = requires(
-        HAS_AVATAR,
-        (lambda context: chosen_avatar(context).data.is_editable, "The armature is linked from another file"),
     )
 
     def execute(self, context: bpy.types.Context) -> set[str]:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import unigine_documents as made
 from meshferry.io_formats.core import scene as sc
+from meshferry.io_formats.core.capabilities import losses
 from meshferry.io_formats.core.errors import ExportError, FormatError
 from meshferry.io_formats.unigine.mesh import document as doc
 from meshferry.io_formats.unigine.mesh.format import UNIGINE_MESH
@@ -456,7 +457,7 @@ def test_weights_of_bones_that_do_not_exist() -> None:
 def test_weights_without_bones_are_told() -> None:
     scene = made.scene_of(made.weighted(made.quad(), [0], [1]))
     assert written(scene).surfaces[0].weights is None
-    assert scene.warnings == ["Thing: its weights have no bones and were left out"]
+    assert losses(scene, UNIGINE_MESH.capabilities) == ["1 weighted mesh not carried over: 'Thing'"]
 
 
 # -- skeletons and animations -------------------------------------------------------------------
