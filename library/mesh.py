@@ -80,12 +80,14 @@ class Mesh:
 
     @property
     def points(self) -> Floats:
-        """(n, 3) float32 in the space of the node. Their number cannot change."""
+        """(n, 3) float32 in the space of the node. Their number cannot change; shape keys keep their offsets."""
         return read_only(self._core.points)
 
     @points.setter
     def points(self, points: npt.ArrayLike) -> None:
-        self._core.points = given_array("points", points, np.float32, self._core.points.shape)
+        old, self._core.points = self._core.points, given_array("points", points, np.float32, self._core.points.shape)
+        moved = (replace(key, points=key.points + (self._core.points - old)) for key in self._core.shape_keys)
+        self._core.shape_keys = [*moved]
 
     @property
     def triangles(self) -> Ints:

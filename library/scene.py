@@ -103,7 +103,7 @@ class Node:
 
     @property
     def matrix(self) -> Matrix:
-        """Matrix relative to the parent. One with shear cannot be assigned."""
+        """Matrix relative to the parent. One with shear cannot be assigned, nor one to a node that a skeleton moves."""
         stored = self._core.file_matrix
         return read_only(hierarchy.local_matrices([self._core])[0] if stored is None else np.asarray(stored))
 
@@ -114,6 +114,8 @@ class Node:
         if rest is not None or found[3].tolist() != [0, 0, 0, 1]:
             template = "The matrix of '{}' has shear, perspective or a zero scale, which nodes cannot have"
             raise MeshferryError(template, self.name)
+        if self._core.skeleton is not None and not np.array_equal(found, self.matrix):
+            raise MeshferryError("A matrix has no effect on '{}', which its skeleton moves", self.name)
         node = self._changed()
         node.translation, node.rotation, node.scale, node.file_matrix = translation, rotation, scale, None
 
@@ -228,12 +230,12 @@ class Scene:
         """Add a node at a matrix relative to its parent, and return it; the skeleton is added, too."""
         node = Node(self, core.Node(name, -1 if parent is None else _index(self.nodes, parent)))
         node.mesh = mesh
-        if matrix is not None:
-            node.matrix = matrix
         if skeleton is not None and skeleton not in self.skeletons:
             self._core.skeletons.append(skeleton._core)
             self.skeletons += (skeleton,)
         node._core.skeleton = None if skeleton is None else self.skeletons.index(skeleton)
+        if matrix is not None:
+            node.matrix = matrix
         self._core.nodes.append(node._core)
         self.nodes += (node,)
         return node
@@ -328,7 +330,7 @@ class Scene:
 def _index(parts: Sequence[Any], part: Any) -> int:
     """Return the index of a node, skeleton or clip of a scene."""
     if part not in parts:
-        raise MeshferryError("'{}' is not in this scene", part.name)
+        raise MeshferryError("'{}' is not in this scene", getattr(part, "name", part))
     return parts.index(part)
 
 

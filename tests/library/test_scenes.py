@@ -126,6 +126,13 @@ def test_changes_are_written_and_hints_of_the_file_do_not_undo_them(tmp_path: Pa
         assert all(material.startswith("new ") for material in mesh.materials) or name in ("vase.data", "tunic.llmesh")
 
 
+def test_shape_keys_follow_points() -> None:
+    (mesh,) = example("lamp.mesh").meshes
+    offset = mesh.shape_keys["wide"] - mesh.points
+    mesh.points = mesh.points + np.float32((0, 0, 1))
+    assert offset.any() and np.abs(mesh.shape_keys["wide"] - mesh.points - offset).max() < 1e-6
+
+
 def test_smaller_points_have_their_own_precision(tmp_path: Path) -> None:
     """The file states a range that is divided into steps; that of the old points would be too coarse."""
     scene = example("vase.data")
@@ -210,6 +217,8 @@ def test_merged_scenes_keep_their_rigs_and_movement() -> None:
         (lambda: meshferry.Mesh([[1, 2], [3]], SIDES), r"points has the shape \(0,\) and the type object"),
         (lambda: box(materials=["a"], material_index=np.full(8, 1)), "material_index has values that are not from 0"),
         (lambda: box(colors=[np.full((8, 4), 128, np.int32)]), "Color has integers of the type int32, not uint8 or fl"),
+        (lambda: setattr(example("lamp.mesh").nodes[0], "matrix", np.diag((2, 2, 2, 1))), "on 'lamp', which its skel"),
+        (lambda: example("lamp.mesh").posed("lamp_nod", 0), "'lamp_nod' is not in this scene"),
         (lambda: setattr(box(), "points", BOX[:3]), r"points has the shape \(3, 3\) .*, not \(8, 3\)"),
         (lambda: meshferry.Scene().scale(0), "cannot be scaled by 0"),
         (lambda: meshferry.Scene().add("a", matrix=np.diag((1, 1, 1, 2))), "has shear, perspective or a zero scale"),
