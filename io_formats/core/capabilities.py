@@ -194,10 +194,10 @@ def _joined(scene: Scene, capabilities: Capabilities) -> Iterator[tuple[str, str
 
 
 def _clip_losses(clip: Clip, capabilities: Capabilities) -> list[tuple[str, int]]:
-    joints = len(clip.keys) + sum(track.skeleton is not None for track in clip.transforms)
+    nodes = sum(track.skeleton is None for track in clip.transforms)
     return [
-        ("animated node", 0 if capabilities.node_clips else len(clip.transforms) + len(clip.keys) - joints),
-        ("animated bone", 0 if capabilities.joint_clips else joints),
+        ("animated node", 0 if capabilities.node_clips else nodes),
+        ("animated bone", 0 if capabilities.joint_clips else len(clip.transforms) - nodes + len(clip.keys)),
         ("vertex animation", 0 if capabilities.vertex_clips else len(clip.vertices)),
         (_PLAYBACK, 0 if capabilities.keyed_clips or clip.playback is None else 1),
     ]

@@ -144,7 +144,7 @@ class Options:
 
     def __init__(self, *, given: Iterable[str] = (), **values: Any) -> None:
         self.given = frozenset(given)
-        vars(self).update(resolve(self.table()) | values)
+        vars(self).update(resolve(one for one in self.table() if one.name not in values) | values)
 
     @classmethod
     @cache
