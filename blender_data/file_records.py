@@ -312,6 +312,12 @@ def write_files(path: Path, outputs: Sequence[OutputFile]) -> list[Message]:
     try:
         for place in (*changed, *obsolete_files(path, outputs)[0]):
             copies += _keep(place)
+        digests = {
+            place: digest_of_content(output.data) if output.copy_of is None else digest_of(output.copy_of)
+            for place, output in files
+        }
+        # before writing: after a killed export, the next one must not take these files for another program's
+        _note_written([_written_key(place, digests[place]) for place in changed])
         messages = write_outputs(path, outputs)
     except (OSError, ValueError) as problem:
         for copy in copies:
@@ -320,14 +326,9 @@ def write_files(path: Path, outputs: Sequence[OutputFile]) -> list[Message]:
         if isinstance(problem, ExportError):
             raise
         raise ExportError(why_not_written(path, problem), file=path) from None
-    keys = []
-    for place, output in files:
+    for place, digest in digests.items():
         entry = session_files().setdefault(str(place), SessionFile())
-        entry.digest = digest_of_content(output.data) if output.copy_of is None else digest_of(place)
-        if place in changed:
-            entry.own = entry.digest
-            keys.append(_written_key(place, entry.digest))
-    _note_written(keys)
+        entry.digest, entry.own = digest, digest if place in changed else entry.own
     return messages
 
 
@@ -385,7 +386,7 @@ def _written_key(path: Path, digest: str) -> str:
 
 
 def _note_written(keys: Sequence[str]) -> None:
-    """Store that exports wrote these contents. If that fails, the next session makes a further backup."""
+    """Store that exports write these contents. If that fails, the next session makes a further backup."""
     place = user_folder() / _WRITTEN
     with contextlib.suppress(OSError):
         place.parent.mkdir(parents=True, exist_ok=True)

@@ -134,8 +134,7 @@ class Killed:
         extensions = {extension for known in registry.FORMATS for extension in known.extensions}
         confusing = [other.name for other in others if other.suffix.lower() in extensions]
         assert not confusing, f"temporary files that look like models: {confusing}"
-        # All files of a set are written before the first is renamed.
-        assert len(others) <= self.kills * len(self.order), f"{len(others)} temporary files after {self.kills} kills"
+        assert len(others) <= self.kills, f"{len(others)} temporary files or backups after {self.kills} kills"
         self.temporaries = len(others)
 
 

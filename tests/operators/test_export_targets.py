@@ -267,6 +267,25 @@ def test_unchanged_content_is_not_taken_for_that_of_an_export(clean_blender, tmp
     assert contents(tmp_path) == {"a.txt": b"new", "a.txt.bak": b"old"}
 
 
+def test_content_of_a_killed_export_needs_no_backup(clean_blender, tmp_path, monkeypatch):
+    from meshferry.blender_data import file_records
+    from meshferry.io_formats.core.format import OutputFile
+
+    class Killed(BaseException):
+        """Ends the export at once, as the system does."""
+
+    def write_and_die(*arguments: Any) -> None:
+        written(*arguments)
+        raise Killed
+
+    written, files = file_records.write_outputs, [OutputFile("a_1.txt", b"1"), OutputFile("a.txt", b"2")]
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(file_records, "write_outputs", write_and_die)
+        file_records.write_files(tmp_path / "a.txt", files)
+    file_records.write_files(tmp_path / "a.txt", [file._replace(data=b"3") for file in files])
+    assert contents(tmp_path) == {"a_1.txt": b"3", "a.txt": b"3"}
+
+
 def test_a_copy_of_a_blueprint_keeps_what_it_replaces(clean_blender, blueprint):
     copy = blueprint.with_name("Copy.blueprint.json")
     copy.write_bytes(b"{}")
