@@ -187,14 +187,14 @@ def sample_clip(clip: Clip, scene: Scene, fps: float, times: Floats | None = Non
             )
         times = np.arange(max(round(clip.duration * fps), 0) + 1) / fps
     else:
-        clip = _at(clip, times)
+        clip = resampled(clip, times)
     tracks = [_track(track, scene.skeletons[track.skeleton].joints, times) for track in clip.keys]
     tracks = [*clip.transforms, *tracks]
     return replace(clip, fps=fps, has_own_rate=True, frame_count=len(times), transforms=tracks, keys=[])
 
 
-def _at(clip: Clip, times: Floats) -> Clip:
-    """Return a clip with its frames sampled at other times."""
+def resampled(clip: Clip, times: Floats) -> Clip:
+    """Return a clip with its frames sampled at other times, (n,) in seconds."""
     own = np.arange(clip.frame_count) / (clip.fps or DEFAULT_RATE) if clip.times is None else clip.times
 
     def sampled(values: FloatArray) -> FloatArray:

@@ -10,9 +10,8 @@ import numpy as np
 
 from ...core.errors import ExportError
 from ...core.messages import Message, Named, Report, Text, of_kind
-from ...core.scene import Clip, FloatArray, Joint, Keys, Scene, Skeleton
-from ...geometry.transforms import continuous_rotations
-from ...passes.clips import MOST_FRAMES, clip_parts, values_at
+from ...core.scene import Clip, Joint, Scene, Skeleton
+from ...passes.clips import MOST_FRAMES, clip_parts, resampled
 from ...projects import Projects
 from .. import space
 from ..bones import IDENTITY, check_bones, from_skeleton, to_skeleton, with_parents_first
@@ -182,23 +181,10 @@ def with_whole_rate(clip: Clip, report: Report) -> Clip:
     if not last * rate < MOST_FRAMES:
         template = "The animation '{}' is {:,.0f} s long; at {} frames a second it has more than {:,} frames"
         raise ExportError(template, Named("animation", clip.name), last, rate, MOST_FRAMES)
-    old, new = np.arange(clip.frame_count) / clip.fps, np.arange(round(last * rate) + 1) / rate
     if clip.frame_count < 2:
         return replace(clip, fps=float(rate))
-
-    def at_rate(values: FloatArray) -> FloatArray:
-        return values_at(Keys(old, values.astype(np.float64)), new).astype(np.float32)
-
-    tracks = [
-        replace(
-            track,
-            translation=at_rate(track.translation),
-            rotation=at_rate(continuous_rotations(track.rotation)),
-            scale=at_rate(track.scale),
-        )
-        for track in clip.transforms
-    ]
-    return replace(clip, fps=float(rate), frame_count=len(new), transforms=tracks)
+    times = np.arange(round(last * rate) + 1) / rate
+    return replace(resampled(clip, times), fps=float(rate), frame_count=len(times))
 
 
 def facts(document: AnimationFile) -> dict[str, Any]:
