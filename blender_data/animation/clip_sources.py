@@ -122,7 +122,7 @@ def find_clips(
     mode = options.clips
     if mode == "NONE" or not (found.any_change or (mode == "POSE" and for_joints)):
         return []
-    allows = own.allows if own is not None else _allow_all
+    allows = own.allows if own is not None else lambda _action: True
     plays_others = mode in {"ACTIVE", "SCENE"} and not all(map(allows, _playing(found)))
     if plays_others or mode in {"ACTIONS", "NLA"}:
         _refuse_tweaking(found)
@@ -147,10 +147,6 @@ def find_clips(
         for clip in clips:
             clip.fps, clip.has_own_rate, clip.key_frames = options.frame_rate, False, np.empty(0)
     return clips
-
-
-def _allow_all(_action: bpy.types.Action) -> bool:
-    return True
 
 
 def _refuse_tweaking(found: Dependencies) -> None:

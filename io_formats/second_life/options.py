@@ -3,16 +3,10 @@
 Animations have separate options.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from ..core.capabilities import Capabilities
 from ..core.options import Choice, Option, Options, completes_models, imports_bones, imports_new_bones, option, shared
-
-
-def _moves_joints(values: Mapping[str, Any]) -> bool:
-    return completes_models(values) and values.get("joint_positions") != "NEVER"
 
 
 def _require_character_folder(path: str) -> None:
@@ -114,7 +108,7 @@ class ModelWriteOptions(Options):
         "Body shape sliders do not scale joints that the file moves",
         default=False,
         section="Armature",
-        shown_when=_moves_joints,
+        shown_when=lambda values: completes_models(values) and values.get("joint_positions") != "NEVER",
     )
 
 

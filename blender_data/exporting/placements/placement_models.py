@@ -104,7 +104,8 @@ class PlacedModels:
         inside = np.identity(4) if rig is None else self._inside(obj, rig)
         key = (obj.data, rig.data if rig is not None else None, inside.tobytes())
         if key in self._plain and self.meshes.is_plain(obj):
-            return self._used(self._plain[key], obj, self._slot_names(obj))
+            names = material_reading.material_names(material_reading.materials_of(obj, obj.data), self.materials.name)
+            return self._used(self._plain[key], obj, names)
         skeleton = self._skeleton(rig) if rig is not None else None
         before = len(self.meshes.report.messages)
         mesh = self.meshes.read(obj, skeleton)
@@ -162,9 +163,6 @@ class PlacedModels:
             numbers[id(first)] = len(self._models)
             self._models.append(_Model(mesh, skeleton, []))
         return numbers[id(first)]
-
-    def _slot_names(self, obj: bpy.types.Object) -> list[str]:
-        return material_reading.material_names(material_reading.materials_of(obj, obj.data), self.materials.name)
 
     def bake_tasks(self) -> Iterator[BakeTask]:
         """Yield a task for each material, with a surface of each model."""

@@ -62,10 +62,6 @@ def sniff(head: bytes, size: int) -> Match | NearMiss:
     return Match.NONE
 
 
-def _places_nothing(data: bytes) -> bool:
-    return not any(name in data for name in (b"TimbermeshSpec", b"#nested", b"CollidersSpec"))
-
-
 TIMBERBORN_BLUEPRINT = FileFormat(
     name="timberborn_blueprint",
     label="Timberborn Blueprint",
@@ -86,6 +82,6 @@ TIMBERBORN_BLUEPRINT = FileFormat(
     is_patched=True,
     is_built_by_linking=True,
     is_patched_whole=True,
-    is_empty=_places_nothing,
+    is_empty=lambda data: not any(name in data for name in (b"TimbermeshSpec", b"#nested", b"CollidersSpec")),
     import_options=ReadOptions,
 )

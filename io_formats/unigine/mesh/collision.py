@@ -162,7 +162,7 @@ class _Tree:
             return
         begin, lengths = level.begin[large], (level.end - level.begin)[large]
         places, starts, owner = _ranges(begin, level.end[large])
-        middles = _middle(level.boxes[large, :3], level.boxes[large, 3:])
+        middles = level.boxes[large, :3] * np.float32(0.5) + level.boxes[large, 3:] * np.float32(0.5)
         on_left = np.stack([self.centres[axis][places] < middles[owner, axis] for axis in range(3)])
         left_counts = np.add.reduceat(on_left, starts, axis=1, dtype=np.intp)
         axes = np.argmin(np.abs(2 * left_counts - lengths), axis=0)
@@ -233,7 +233,3 @@ def _ranges(begin: _Indices, end: _Indices) -> tuple[_Indices, _Indices, _Indice
     starts = np.cumsum(lengths) - lengths
     owner = np.repeat(np.arange(len(begin)), lengths)
     return np.arange(len(owner)) + (begin - starts)[owner], starts, owner
-
-
-def _middle(low: FloatArray, high: FloatArray) -> FloatArray:
-    return low * np.float32(0.5) + high * np.float32(0.5)
