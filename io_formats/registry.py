@@ -13,7 +13,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from importlib import import_module
 from itertools import chain
 from types import ModuleType
@@ -148,11 +148,7 @@ def _ask_packages() -> None:
         from importlib.metadata import entry_points  # loading it takes as long as most commands
 
         for point in entry_points(group=GROUP):
-            add([(point.value, partial(_family, point))])
-
-
-def _family(point: Any, package: ModuleType) -> Any:
-    return point.load()(package)
+            add([(point.value, lambda package: point.load()(package))])  # noqa: B023 (called at once)
 
 
 def of_file(name: str) -> Iterator[Format]:
@@ -238,7 +234,13 @@ def _recognised(formats: Iterable[Format], head: bytes, size: int) -> tuple[Form
     """Return the format with the strongest evidence for a content, the evidence, and explanations of others."""
     best, best_match, misses = None, Match.NONE, []
     for candidate in formats:
-        found = candidate.sniff(head, size)
+        try:
+            found = candidate.sniff(head, size)
+        except Exception as problem:
+            if not any(candidate in family.formats for family in _offered):
+                raise
+            warnings.warn(f"The format '{candidate.name}' fails: {type(problem).__name__}: {problem}", stacklevel=1)
+            continue
         if isinstance(found, NearMiss):
             misses.append(found)
         elif found > best_match:

@@ -181,6 +181,21 @@ def test_an_offer_may_use_the_library(run_python: Any, toy: Path) -> None:
     assert (done.status, done.out.strip(), done.err) == (0, "4", "")
 
 
+def test_another_format_that_fails_to_recognise_files_stops_no_other(run_python: Any, toy: Path) -> None:
+    (toy / "failing.py").write_text(
+        "import toy_format\ndef fail(head, size): return 1 // 0\ntoy_format.sniff = fail\n"
+        "def offer(_): return toy_format.FAMILY\n"
+    )
+    (toy / "site" / "toy-1.0.dist-info" / "entry_points.txt").write_text("[meshferry.formats]\na = failing:offer\n")
+    path = os.pathsep.join([str(toy), str(toy / "site"), str(TESTS)])
+    lamp = (TESTS.parent / "examples" / "lamp.mesh").read_bytes()
+    (toy / "lamp.toy").write_bytes(lamp)
+    done = run_python("-m", "meshferry", "inspect", "lamp.toy", "in.toy", PYTHONPATH=path)
+    assert "UNIGINE" in done.out and "Traceback" not in done.err
+    assert done.err.count("UserWarning: The format 'toy' fails: ZeroDivisionError: ") == 1
+    assert "in.toy: not a format that Meshferry reads" in done.err
+
+
 @pytest.mark.needs_bpy
 @pytest.mark.parametrize(
     ("is_read", "is_written", "kinds"), [(True, False, ["IMPORT"]), (False, True, ["EXPORT", "EXPORT"])]
