@@ -3,6 +3,8 @@
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ from ..cli.conversions import blender_formats
 from ..cli.conversions.blend_files import BlendSession
 from ..cli.conversions.conversion import Conversion
 from ..cli.conversions.conversion_arguments import require_known_options
-from ..cli.conversions.convert_plan import plan_conversions
+from ..cli.conversions.convert_plan import known_kind, plan_conversions
 from ..cli.conversions.settings import ConversionContext, FileNames, Settings, option_tables
 from ..cli.option_arguments import flags_of
 from ..io_formats.core.errors import MeshferryError
@@ -22,6 +24,7 @@ def convert(
     source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     path: str | os.PathLike[str],
     *,
+    format: str = "",  # noqa: A002 (the word that callers expect)
     strict: bool = False,
     **options: Any,
 ) -> Written:
@@ -31,6 +34,9 @@ def convert(
     ----------
     source:
         A path, or several: a mesh and animations for its bones, or files that become collections of one .blend file.
+    format:
+        Name or extension of a format. If ``path`` is a folder, each part of each file becomes a file there, as with
+        ``--to FORMAT -o FOLDER``; otherwise ``path`` is the file to write. By default, its extension decides.
     strict, options:
         As for :func:`read` and :func:`write`; those of both and of Blender's import and export.
 
@@ -40,20 +46,25 @@ def convert(
         A file cannot be converted. Formats of Blender cannot be converted in its window.
     """
     flags = {flag.replace("-", "_"): (flag, option) for _, option, flag in flags_of(option_tables())}
-    files = list(map(str, (*paths_of(source, "a path or a list of paths"), *paths_of(path, "a path"))))
+    files, (target,) = list(map(str, paths_of(source, "a path or a list of paths"))), map(str, paths_of(path, "a path"))
     settings = Settings(options=values_of(flags, options, "conversions"), strict=strict)
-    plan = plan_conversions(files, None, None, settings)
+    to, folder = (format, target) if format and os.path.isdir(target) else (None, None)
+    plan = plan_conversions(files if folder else [*files, target], to, folder, settings)
     for problem in plan.problems:
         raise problem
-    job, bpy = plan.jobs[0], sys.modules.get("bpy")
-    require_known_options(settings, job.format)
-    in_blender = job.format.needs_blender or any(map(blender_formats.by_path, job.sources))
-    if in_blender and bpy is not None and hasattr(bpy, "app") and not bpy.app.background:
-        raise MeshferryError("This conversion would replace the file that is open in Blender; run it in the background")
+    jobs, bpy = plan.jobs, sys.modules.get("bpy")
+    if format and not folder:
+        jobs = (replace(jobs[0], format=known_kind(format)[1], is_named=True),)
+    for job in jobs:
+        require_known_options(settings, job.format)
+        in_blender = job.format.needs_blender or any(map(blender_formats.by_path, job.sources))
+        if in_blender and bpy is not None and hasattr(bpy, "app") and not bpy.app.background:
+            raise MeshferryError("This conversion would replace the file open in Blender; run it in the background")
     messages: list[Message] = []
     made: list[Path] = []
     with BlendSession() as session:
-        for outcome in Conversion(ConversionContext(settings, session, FileNames(plan.taken)), several=False).run(job):
+        conversion = Conversion(ConversionContext(settings, session, FileNames(plan.taken)), several=len(jobs) > 1)
+        for outcome in chain.from_iterable(map(conversion.run, jobs)):
             if (cause := outcome.problem) is not None:
                 raise cause.in_file(os.fspath(outcome.source)) if isinstance(cause, MeshferryError) else cause
             messages += outcome.warnings

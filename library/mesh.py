@@ -47,6 +47,8 @@ class Mesh:
         Indices of joints and weights, each (n, k).
     """
 
+    __slots__ = ("_core",)
+
     def __init__(
         self,
         points: npt.ArrayLike,
@@ -149,6 +151,7 @@ class Mesh:
         known = max(len(self._core.materials), 1)
         count = self._core.triangle_count
         self._core.material_index = given_array("material_index", index, np.int32, (count,), below=known)
+        self._core.surfaces = [replace(one, uvs=None, has_colors=True) for one in self._core.surfaces]
 
     @property
     def weights(self) -> Weights | None:
@@ -188,6 +191,8 @@ class Mesh:
     def _layers(
         self, old: list[core.Layer], name: str, values: Iterable[npt.ArrayLike], width: int
     ) -> list[core.Layer]:
+        if isinstance(values, np.ndarray):
+            raise MeshferryError("A single array is not a list of layers; put it in a list")
         names = chain((layer.name for layer in old), [name], (f"{name}.{number:03}" for number in count(1)))
         return [self._layer(own, one, width) for own, one in zip(names, values, strict=False)]
 

@@ -84,6 +84,8 @@ class Clip:
 class Node:
     """An object of a scene, with a place and, unless it only groups others, a mesh."""
 
+    __slots__ = ("_core", "_read", "_scene")
+
     def __init__(self, scene: Scene, node: core.Node, read: Callable[[], core.Mesh | None] | None = None) -> None:
         self._scene, self._core, self._read = scene, node, read
 
@@ -227,15 +229,23 @@ class Scene:
         matrix: npt.ArrayLike | None = None,
         skeleton: Skeleton | None = None,
     ) -> Node:
-        """Add a node at a matrix relative to its parent, and return it; the skeleton is added, too."""
+        """Add a node at a matrix relative to its parent, and return it; the skeleton is added, too.
+
+        A mesh with a skeleton becomes a root in the space of its skeleton: the matrix, and its parent's, move its points.
+        """
+        place = np.identity(4) if matrix is None else given_array("matrix", matrix, np.float64, (4, 4))
+        if mesh is not None and skeleton is not None:
+            place, parent = place if parent is None else parent.world_matrix @ place, None
+            if not np.array_equal(place, np.identity(4)):
+                from ..io_formats.passes.flatten import moved
+
+                mesh, place = Mesh._of(moved(mesh._core, place)), np.identity(4)
         node = Node(self, core.Node(name, -1 if parent is None else _index(self.nodes, parent)))
-        node.mesh = mesh
+        node.mesh, node.matrix = mesh, place
         if skeleton is not None and skeleton not in self.skeletons:
             self._core.skeletons.append(skeleton._core)
             self.skeletons += (skeleton,)
         node._core.skeleton = None if skeleton is None else self.skeletons.index(skeleton)
-        if matrix is not None:
-            node.matrix = matrix
         self._core.nodes.append(node._core)
         self.nodes += (node,)
         return node
@@ -356,8 +366,8 @@ def copied(scene: core.Scene) -> core.Scene:
 _PARTS = {"nodes", "mesh", "shape_keys", "skin", "skeletons", "joints", "clips", "transforms", "vertices", "keys"}
 _LENGTHS = {"points", "translation", "values", "tail", "joint_positions", "pelvis_offset"}
 _MATRICES = {"inverse_bind", "alt_inverse_bind", "bind_shape", "worlds"}
-_OF_FILE = {"file_matrix": None, "original": b""}
-"""Values of the unscaled file."""
+_OF_FILE = {"file_matrix": None, "original": b"", "turned": None}
+"""Values that state that something is as in the file."""
 
 
 def _scaled(part: Any, factor: float, done: dict[int, Any]) -> Any:

@@ -28,7 +28,7 @@ Rule = Callable[[Mapping[str, Any]], bool]
 """A condition on the values of a table's options, by name."""
 
 
-@dataclass(unsafe_hash=True, repr=False)
+@dataclass(unsafe_hash=True)
 class Choice:
     """An allowed value of an option that has a fixed set of values."""
 

@@ -17,9 +17,11 @@ import meshferry
 import numpy as np
 import pytest
 from load_package import ROOT
-from meshferry.io_formats import api
+from meshferry.io_formats import api, registry
 from meshferry.io_formats.core import scene as core
 from meshferry.io_formats.core.placement import Placement, PlacementPart
+from meshferry.io_formats.second_life.avatar import joints
+from meshferry.io_formats.second_life.avatar.joint_positions import matrices_of
 
 EXAMPLES = ROOT / "examples"
 BOX = np.array([(x, y, z) for x in (0, 1) for y in (0, 1) for z in (0, 1)], np.float32)
@@ -52,6 +54,11 @@ def weighted(joint: int) -> meshferry.Scene:
     scene, weights = meshferry.Scene(), (np.full((8, 1), joint), np.ones((8, 1)))
     scene.add("a", box(weights=weights), skeleton=example("lamp.mesh").skeletons[0])
     return scene
+
+
+def box_of(mesh: meshferry.Mesh, matrix: Any) -> Any:
+    points = mesh.points @ matrix[:3, :3].T + matrix[:3, 3]
+    return np.concatenate((points.min(axis=0), points.max(axis=0)))
 
 
 def unit(points: Any) -> Any:
@@ -428,6 +435,7 @@ def test_sources_are_paths_bytes_files_and_sets(tmp_path: Path) -> None:
         (lambda _: meshferry.read(5), "A value of type 'int' is not a path, bytes, a binary file or a list of paths"),
         (lambda _: meshferry.read(["a.mesh", None]), "A value of type 'list' is not a path"),
         (lambda _: meshferry.convert(b"text", "a.mesh"), "A value of type 'bytes' is not a path or a list of paths"),
+        (lambda _: box(uvs=np.zeros((8, 2))), "A single array is not a list of layers"),
         (lambda _: meshferry.write(None, "a.mesh"), "A value of type 'NoneType' is not a scene"),
         (lambda s: meshferry.write(s, b"a.mesh"), "A value of type 'bytes' is not a path"),
         (lambda _: meshferry.read(closed_file()), "vase.data: The file cannot be read: read of closed file"),
@@ -475,6 +483,84 @@ def test_losses_are_returned(tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
     before = meshferry.convert(EXAMPLES / "windmill.timbermesh", tmp_path / "b.mesh", mesh_files="joined")
     assert {message.code for message in before.messages} == codes
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("factor", [0.5, 2])
+def test_a_scaled_avatar_stores_its_joint_positions(tmp_path: Path, factor: float) -> None:
+    """Viewers place the joints by ``alt_inverse_bind``, so that the places must be those that bind the mesh."""
+    scene = example("tunic.llmesh")
+    scene.scale(factor)
+    meshferry.write(scene, tmp_path / "a.llmesh")
+    skin = registry.by_name("second_life_mesh").read((tmp_path / "a.llmesh").read_bytes()).blocks["skin"]
+    names = [name.replace("_", " ") for name in skin["joint_names"]]
+    places = dict(zip(names, matrices_of(np.array(skin["alt_inverse_bind_matrix"]))[:, :3, 3], strict=True))
+    heads = np.linalg.inv(matrices_of(np.array(skin["inverse_bind_matrix"])))[:, :3, 3]
+
+    def world(name: str | None) -> Any:
+        joint = joints.table().get(name or "")
+        return 0.0 if joint is None else places.get(joint.name, joint.position) + world(joint.parent)
+
+    for name, head in zip(names, heads, strict=True):
+        assert np.allclose(world(name), head, rtol=0, atol=1e-6), name
+    assert np.allclose(heads[0], factor * np.array(joints.table()[names[0]].position), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "out"),
+    [
+        ("lamp.mesh", "a.mesh"),
+        ("lamp.mesh", "a.data"),
+        *(("tunic.llmesh", f"a.{end}") for end in ("llmesh", "mesh", "dae")),
+    ],
+)
+def test_a_rigged_mesh_can_be_added_at_a_matrix(tmp_path: Path, name: str, out: str) -> None:
+    found = example(name).nodes[0]
+    assert found.mesh is not None
+    for parent in (None, np.diag((2.0, 2.0, 2.0, 1.0))):
+        scene = meshferry.Scene("moved")
+        above = None if parent is None else scene.add("above", matrix=parent)
+        scene.add("one", found.mesh, matrix=found.matrix, skeleton=found.skeleton, parent=above)
+        if out == "a.dae" and name == "lamp.mesh":
+            continue  # the avatar does not have its bones
+        read = meshferry.read(meshferry.write(scene, tmp_path / out).files[-1])
+        place = found.world_matrix if parent is None else parent @ found.world_matrix
+        (node,) = (node for node in read.nodes if node.level == 0 and node.role == "render" and node.mesh)
+        assert np.allclose(box_of(node.mesh, node.world_matrix), box_of(found.mesh, place), rtol=0, atol=1e-4)
+
+
+def test_triangles_keep_their_layers_in_another_surface(tmp_path: Path) -> None:
+    """A surface of UNIGINE tells which layers it has."""
+    scene = example("lamp.mesh")
+    (mesh,) = scene.meshes
+    before = mesh.uvs, mesh.colors
+    mesh.material_index = (mesh.material_index + 1) % len(mesh.materials)
+    written = meshferry.write(scene, tmp_path / "a.mesh")
+    assert not written.messages
+    (again,) = meshferry.read(written.files[0]).meshes
+    assert [len(again.uvs), len(again.colors)] == [len(layers) for layers in before]
+
+
+def test_a_misspelt_attribute_is_refused() -> None:
+    node = meshferry.Scene().add("a", box())
+    for part in (node, node.mesh):
+        with pytest.raises(AttributeError):
+            part.colours = ()
+
+
+def test_a_conversion_has_a_named_format(tmp_path: Path) -> None:
+    vase, windmill = EXAMPLES / "vase.data", EXAMPLES / "windmill.timbermesh"
+    for name in ("unigine_mesh", "second_life_mesh", "mesh_serializer"):
+        written = meshferry.convert(vase, tmp_path / "own name.mesh", format=name)
+        assert written.files == (tmp_path / "own name.mesh",)
+        assert meshferry.inspect(written.files[0])["format"] == name
+    parts = meshferry.convert(windmill, tmp_path, format="llmesh").files
+    assert [path.name for path in parts] == [
+        f"windmill.{node}.llmesh" for node in ("Windmill_Folktails", "#Sails", "#Flag")
+    ]
+    both = meshferry.convert([vase, windmill], tmp_path, format="timbermesh").files
+    assert [path.name for path in both] == ["vase.timbermesh", "windmill.timbermesh"]
+    with pytest.raises(meshferry.MeshferryError, match="Nothing here writes '.vrml' files"):
+        meshferry.convert(vase, tmp_path, format="vrml")
 
 
 def test_a_script_of_a_user_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
