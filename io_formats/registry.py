@@ -148,7 +148,7 @@ def _ask_packages() -> None:
         from importlib.metadata import entry_points  # loading it takes as long as most commands
 
         for point in entry_points(group=GROUP):
-            add([(point.value, lambda package: point.load()(package))])  # noqa: B023 (called at once)
+            add([(point.value, lambda package: point.load()(package))])  # noqa: B023, PLW0108 (called at once)
 
 
 def of_file(name: str) -> Iterator[Format]:

@@ -231,7 +231,7 @@ class Scene:
     ) -> Node:
         """Add a node at a matrix relative to its parent, and return it; the skeleton is added, too.
 
-        A mesh with a skeleton becomes a root in the space of its skeleton: the matrix, and its parent's, move its points.
+        A mesh with a skeleton becomes a root in the skeleton's space: the matrix, and its parent's, move its points.
         """
         place = np.identity(4) if matrix is None else given_array("matrix", matrix, np.float64, (4, 4))
         if mesh is not None and skeleton is not None:

@@ -559,7 +559,7 @@ def test_a_conversion_has_a_named_format(tmp_path: Path) -> None:
     ]
     both = meshferry.convert([vase, windmill], tmp_path, format="timbermesh").files
     assert [path.name for path in both] == ["vase.timbermesh", "windmill.timbermesh"]
-    with pytest.raises(meshferry.MeshferryError, match="Nothing here writes '.vrml' files"):
+    with pytest.raises(meshferry.MeshferryError, match=r"Nothing here writes '\.vrml' files"):
         meshferry.convert(vase, tmp_path, format="vrml")
 
 

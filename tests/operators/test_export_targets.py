@@ -279,9 +279,10 @@ def test_content_of_a_killed_export_needs_no_backup(clean_blender, tmp_path, mon
         raise Killed
 
     written, files = file_records.write_outputs, [OutputFile("a_1.txt", b"1"), OutputFile("a.txt", b"2")]
-    with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(file_records, "write_outputs", write_and_die)
+    monkeypatch.setattr(file_records, "write_outputs", write_and_die)
+    with pytest.raises(Killed):
         file_records.write_files(tmp_path / "a.txt", files)
+    monkeypatch.setattr(file_records, "write_outputs", written)
     file_records.write_files(tmp_path / "a.txt", [file._replace(data=b"3") for file in files])
     assert contents(tmp_path) == {"a_1.txt": b"3", "a.txt": b"3"}
 

@@ -177,7 +177,9 @@ def busy() -> Steps:
     with in_view3d():
         bpy.ops.screen.animation_cancel()
     yield from ended(WRITTEN, "after the waiting")
-    check(not is_waiting(), "once")
+    bpy.context.window_manager.meshferry_report.summary = ""
+    yield from wait_for(lambda: not is_waiting(), "the end of the timer")
+    check(not report() and not window().modal_operators, "once")
 
 
 def failing() -> Steps:
