@@ -35,8 +35,8 @@ def convert(
     source:
         A path, or several: a mesh and animations for its bones, or files that become collections of one .blend file.
     format:
-        Name or extension of a format. If ``path`` is a folder, each part of each file becomes a file there, as with
-        ``--to FORMAT -o FOLDER``; otherwise ``path`` is the file to write. By default, its extension decides.
+        Name or extension of a format. If ``path`` is a folder or has no extension, each part of each file becomes a
+        file in this folder, as with ``--to FORMAT -o FOLDER``. Without a format, the extension of ``path`` decides.
     strict, options:
         As for :func:`read` and :func:`write`; those of both and of Blender's import and export.
 
@@ -48,7 +48,8 @@ def convert(
     flags = {flag.replace("-", "_"): (flag, option) for _, option, flag in flags_of(option_tables())}
     files, (target,) = list(map(str, paths_of(source, "a path or a list of paths"))), map(str, paths_of(path, "a path"))
     settings = Settings(options=values_of(flags, options, "conversions"), strict=strict)
-    to, folder = (format, target) if format and os.path.isdir(target) else (None, None)
+    is_folder = os.path.isdir(target) or not os.path.splitext(target)[1]
+    to, folder = (format, target) if format and is_folder else (None, None)
     plan = plan_conversions(files if folder else [*files, target], to, folder, settings)
     for problem in plan.problems:
         raise problem

@@ -83,7 +83,8 @@ def write(
     Parameters
     ----------
     format:
-        Name of a format. By default, the extension decides, and among formats that share one the scene's own.
+        Name or extension of a format. By default, the extension of ``path`` decides, and among formats that share one
+        the scene's own.
     strict:
         Whether losses raise an error before anything is written.
     options:
@@ -98,7 +99,8 @@ def write(
     if not isinstance(scene, Scene):
         raise MeshferryError("A value of type '{}' is not a scene", type(scene).__name__)
     (path,) = paths_of(path, "a path")
-    target = registry.by_name(format) if format else _by_extension(path, scene.format)
+    named = registry.find(format) or registry.by_extension(format) or registry.by_name(format) if format else None
+    target = named or _by_extension(path, scene.format)
     chosen = target.export_options.of(_values(target.export_options.table(), options, target.label))
     try:
         files, messages = api.write_files(copied(scene._core), path, target, chosen, strict=strict)

@@ -557,7 +557,9 @@ def test_a_conversion_has_a_named_format(tmp_path: Path) -> None:
     assert [path.name for path in parts] == [
         f"windmill.{node}.llmesh" for node in ("Windmill_Folktails", "#Sails", "#Flag")
     ]
-    both = meshferry.convert([vase, windmill], tmp_path, format="timbermesh").files
+    both = meshferry.convert([vase, windmill], tmp_path / "new", format="timbermesh").files
+    assert meshferry.write(example("vase.data"), tmp_path / "a.bin", format="llmesh").files == (tmp_path / "a.bin",)
+    assert meshferry.inspect(tmp_path / "a.bin")["format"] == "second_life_mesh"
     assert [path.name for path in both] == ["vase.timbermesh", "windmill.timbermesh"]
     with pytest.raises(meshferry.MeshferryError, match=r"Nothing here writes '\.vrml' files"):
         meshferry.convert(vase, tmp_path, format="vrml")
