@@ -184,7 +184,6 @@ def test_a_scaled_rig_moves_as_before(tmp_path: Path) -> None:
 def test_scaled_bindings_give_the_scaled_mesh() -> None:
     scene = example("tunic.llmesh")
     scene._core.clips = [core.Clip("still", 30, 1)]
-    scene._add_views()
     (still,) = scene.clips
     before = {node.name: points for node, points in scene.posed(still, 0).items()}
     scene.scale(2.0)
