@@ -5,7 +5,7 @@ Right-handed, metres, Z up, triangles counter-clockwise, v of UVs up. Matrices a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -236,7 +236,7 @@ class Scene:
     ) -> Node:
         """Add a node at a matrix relative to its parent, and return it; the skeleton is added, too.
 
-        A mesh with a skeleton becomes a root in the space of its skeleton: the matrix, and its parent's, move its points.
+        A mesh with a skeleton becomes a root in the skeleton's space: the matrix, and its parent's, move its points.
         """
         place = np.identity(4) if matrix is None else given_array("matrix", matrix, np.float64, (4, 4))
         if mesh is not None and skeleton is not None:
@@ -324,7 +324,7 @@ class Scene:
         """Return a clip with the single frame at a time in seconds."""
         from ..io_formats.passes.clips import sample_clip
 
-        own = self._core.clips[_index(self.clips, clip)]
+        own = copied(self._core).clips[_index(self.clips, clip)]
         return sample_clip(own, self._core, own.fps, given_array("time", [time], np.float64, (1,)))
 
     def _view(self, make: Callable[[Any], Any], part: Any) -> Any:
@@ -363,8 +363,20 @@ def copied(scene: core.Scene) -> core.Scene:
                 raise MeshferryError("'{}' has weights of joints that '{}' does not have", node.name, skeleton.name)
     meshes = {node.mesh: replace(node.mesh) for node in scene.nodes if node.mesh is not None}
     nodes = [replace(node, mesh=node.mesh and meshes[node.mesh]) for node in scene.nodes]
-    clips = [replace(clip) for clip in scene.clips]
+    clips = [replace(clip, vertices=[*_following(clip.vertices, nodes)]) for clip in scene.clips]
     return replace(scene, nodes=nodes, skeletons=[*scene.skeletons], clips=clips, warnings=[*scene.warnings])
+
+
+def _following(tracks: Iterable[core.VertexTrack], nodes: Sequence[core.Node]) -> Iterator[core.VertexTrack]:
+    """Yield tracks with the same offsets from points that were assigned; a mesh with other points ends its tracks."""
+    for track in tracks:
+        old, new = track.mesh, nodes[track.target].mesh
+        if new is not None and (old is None or len(old.points) == len(new.points)):
+            if old is not None and old.points is not new.points:
+                points = track.points + (new.points - old.points)[: track.points.shape[1]]
+                yield replace(track, points=points, mesh=replace(new))
+            else:
+                yield track
 
 
 _PARTS = {"nodes", "mesh", "shape_keys", "skin", "skeletons", "joints", "clips", "transforms", "vertices", "keys"}

@@ -130,16 +130,9 @@ def _placed(nodes: Sequence[Node]) -> list[Node]:
         if np.allclose(rest, MIRROR, rtol=0, atol=_ALIGNED):
             rest = MIRROR  # exactly, so that all mirrored instances of a mesh have equal points
         aligned = np.allclose(rest, np.identity(4), rtol=0, atol=_ALIGNED)
-        placed.append(
-            replace(
-                node,
-                parent=-1,
-                translation=frame.translation,
-                rotation=frame.rotation,
-                scale=frame.scale,
-                mesh=node.mesh if aligned else moved(node.mesh, rest),
-            )
-        )
+        mesh = node.mesh if aligned else moved(node.mesh, rest)
+        translation, rotation, scale = frame.translation, frame.rotation, frame.scale
+        placed.append(replace(node, parent=-1, translation=translation, rotation=rotation, scale=scale, mesh=mesh))
     return placed
 
 
