@@ -199,6 +199,7 @@ def test_scenes_that_share_a_rig_are_scaled_apart(tmp_path: Path) -> None:
     assert added.mesh is mesh and other.skeletons == (skeleton,)
     other.scale(2)
     assert added.mesh is mesh and other.skeletons == (skeleton,)
+    assert np.array_equal(one.meshes[0].points, points) and np.array_equal(one.skeletons[0].rest, rest)
     one.scale(3)
     for scene, factor in ((one, 3), (other, 2)):
         assert np.array_equal(scene.meshes[0].points, points * np.float32(factor))
@@ -235,7 +236,7 @@ def test_vertex_animations_follow_the_points_of_their_mesh(
         rests = scene.posed(scene.clips[0], 0)[flag]
         assert posed.shape == (0 if flag.mesh is None else 8, 3) and np.allclose(posed, rests)
     else:
-        assert np.allclose(posed, before + (0, 0, height), atol=1e-5)
+        assert np.allclose(posed, before + np.float32((0, 0, height)), atol=1e-5)
     assert np.allclose(np.unique(found.round(3), axis=0), np.unique(posed.round(3), axis=0), atol=2e-3)
 
 
