@@ -122,6 +122,23 @@ def clip_parts(scene: Scene) -> list[Scene]:
     return parts
 
 
+def only_part(scene: Scene) -> Scene:
+    """Return the only scene of :func:`clip_parts`.
+
+    Raises
+    ------
+    ExportError
+        There is none, or there are several.
+    """
+    parts = clip_parts(scene)
+    if not parts:
+        raise ExportError("'{}' has no animation of an armature; give its armature an action", scene.name)
+    if len(parts) > 1:
+        template = "'{}' has {} animations of armatures, but a file holds one; choose one of them"
+        raise ExportError(template, scene.name, len(parts))
+    return parts[0]
+
+
 def _skeletons_of(clip: Clip) -> list[int]:
     """Return the indices of the skeletons that a clip animates."""
     return list(dict.fromkeys(track.skeleton for track in _tracks(clip) if track.skeleton is not None))

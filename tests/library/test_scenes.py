@@ -346,6 +346,19 @@ def test_an_animation_with_keys_is_written_or_told(name: str, tmp_path: Path) ->
     assert told or meshferry.read(written.files[-1]).clips
 
 
+def test_an_embedded_animation_tells_that_its_rate_is_lost(tmp_path: Path) -> None:
+    scene = meshferry.read(
+        meshferry.write(example("tunic.llmesh"), tmp_path / "a.mesh", format="unigine_mesh").files[0]
+    )
+    scene.add_clips(example("dance.anim"))
+    scene._core.clips[0].root_motion = True
+    embedded = {"version": "ms12", "embedded_animation": True}
+    for name, path, options in (("mesh", "b.mesh", embedded), ("animation", "b.anim", {"version": "an11"})):
+        told = meshferry.write(scene, tmp_path / path, format=f"unigine_{name}", **options)
+        codes = {message.code for message in told.messages}
+        assert {"frame-rate-left-out", "root-motion-left-out"} <= codes, path
+
+
 def test_layers_that_are_assigned_are_written_for_all_surfaces(tmp_path: Path) -> None:
     scene = example("lamp.mesh")
     (mesh,) = scene.meshes
