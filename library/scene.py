@@ -134,7 +134,11 @@ class Node:
 
     @mesh.setter
     def mesh(self, mesh: Mesh | None) -> None:
-        self._changed().mesh = None if mesh is None else mesh._core
+        node, nodes = self._changed(), self._scene.nodes
+        owners = {other._core.model for other in nodes if other._core.mesh is not None}
+        if mesh is None and any(nodes[owner] is self for owner in owners if owner is not None):
+            raise MeshferryError("'{}' has levels of detail or physics; set their meshes to None first", self.name)
+        node.mesh = None if mesh is None else mesh._core
         if mesh is not None:
             self._scene._views[mesh._core] = mesh
 
