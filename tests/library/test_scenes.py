@@ -276,7 +276,10 @@ def test_merged_scenes_keep_their_rigs_and_movement() -> None:
         (lambda: example("lamp.mesh").posed("lamp_nod", 0), "'lamp_nod' is not in this scene"),
         (lambda: setattr(box(), "points", BOX[:3]), r"points has the shape \(3, 3\) .*, not \(8, 3\)"),
         (lambda: meshferry.Scene().scale(0), "cannot be scaled by 0"),
-        (lambda: setattr(example("tunic.llmesh").nodes[0], "mesh", None), "'tunic' has levels of detail or physics; set"),
+        (
+            lambda: setattr(example("tunic.llmesh").nodes[0], "mesh", None),
+            "'tunic' has levels of detail or physics; set",
+        ),
         (lambda: meshferry.Scene().add("a", matrix=np.diag((1, 1, 1, 2))), "has shear, perspective or a zero scale"),
         (lambda: meshferry.Scene().add("a", parent=example("lamp.mesh").nodes[0]), "'lamp' is not in this scene"),
         (lambda: example("lamp.mesh").posed(example("windmill.timbermesh").clips[0], 0), "'Default' is not in this sc"),
