@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,7 @@ from ..geometry.triangles import with_corners
 from .lods import separate, without_level
 
 Matrix = npt.NDArray[np.float64]
-_IDENTITY = ((0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
+_REST: Mapping[str, Any] = {"translation": (0.0, 0.0, 0.0), "rotation": (1.0, 0.0, 0.0, 0.0), "scale": (1.0, 1.0, 1.0)}
 _ROUNDED = 2e-7
 """Largest difference of the length of a unit vector in single precision from 1."""
 _ALIGNED = 1e-6
@@ -173,10 +174,7 @@ def flatten(scene: Scene) -> None:
         places[index] = len(flat)
         in_place = node.skeleton is not None and node.skin is None
         mesh = node.mesh if in_place else moved(node.mesh, worlds[index])
-        translation, rotation, scale = _IDENTITY
-        flat.append(
-            replace(node, parent=-1, translation=translation, rotation=rotation, scale=scale, mesh=mesh, skin=None)
-        )
+        flat.append(replace(node, parent=-1, mesh=mesh, skin=None, **_REST))
     scene.nodes = [_renumbered(node, places) for node in flat]
     for clip in scene.clips:
         clip.transforms = [track for track in clip.transforms if track.skeleton is not None]
@@ -185,7 +183,7 @@ def flatten(scene: Scene) -> None:
 
 
 def _rests(node: Node) -> bool:
-    return node.parent < 0 and (node.translation, node.rotation, node.scale) == _IDENTITY
+    return node.parent < 0 and all(getattr(node, name) == value for name, value in _REST.items())
 
 
 def moved(mesh: Mesh, world: Matrix) -> Mesh:

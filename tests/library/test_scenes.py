@@ -491,6 +491,26 @@ def test_weights_without_a_skeleton_are_told(tmp_path: Path) -> None:
     assert [message.code for message in scene.to_gltf()[1]] == ["weighted-mesh-not-carried-over"]
 
 
+def test_a_mesh_whose_weights_were_removed_is_written_without_its_rig(tmp_path: Path) -> None:
+    scene = example("tunic.llmesh")
+    for mesh in scene.meshes:
+        mesh.weights = None
+    for name in ("a.llmesh", "a.dae"):
+        written = meshferry.write(scene, tmp_path / name)
+        assert "Object 'tunic': no vertex has weights; it is written without its rig" in map(str, written.messages)
+        assert not meshferry.read(written.files[-1]).skeletons
+
+
+@pytest.mark.parametrize("name", [*WRITTEN, "second_life_request"])
+def test_names_that_are_not_unicode_are_written_or_refused(name: str, tmp_path: Path) -> None:
+    scene = meshferry.Scene("\ud800")
+    scene.add("\ud800", box(materials="\ud800", uvs=[BOX[:, :2]]))
+    try:
+        meshferry.write(scene, tmp_path / f"a{meshferry.formats()[name].extensions[0]}", format=name)
+    except meshferry.MeshferryError as problem:
+        assert "\n" not in str(problem)
+
+
 def test_sources_are_paths_bytes_files_and_sets(tmp_path: Path) -> None:
     path = EXAMPLES / "vase.data"
     for source in (str(path), path, path.read_bytes(), io.BytesIO(path.read_bytes()), [path]):
