@@ -277,8 +277,8 @@ class Scene:
             transforms, keys, vertices = ([*map(moved, t)] for t in (clip.transforms, clip.keys, clip.vertices))
             own.clips.append(replace(clip, transforms=transforms, keys=keys, vertices=vertices))
         known = {material.name for material in own.materials}
-        own.materials += [material for material in added.materials if material.name not in known]
-        own.skeletons += added.skeletons
+        own.materials += [copy(material) for material in added.materials if material.name not in known]
+        own.skeletons += map(copy, added.skeletons)
         own.warnings += added.warnings
         self.nodes += tuple(Node(self, node) for node in own.nodes[count:])
 

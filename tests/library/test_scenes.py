@@ -209,6 +209,21 @@ def test_scenes_that_share_a_rig_are_scaled_apart(tmp_path: Path) -> None:
         assert np.allclose(np.ptp(written.meshes[0].points, axis=0), np.ptp(points, axis=0) * factor)
 
 
+def test_a_scene_can_be_merged_with_itself_and_with_one_that_shares_its_rig() -> None:
+    scene, other = example("lamp.mesh"), meshferry.Scene()
+    other.add("other", scene.meshes[0], skeleton=scene.skeletons[0])
+    other.add_clips(example("lamp_nod.anim"))
+    alone = other.joint_matrices(other.skeletons[0], other.clips[0], 0.7)
+    scene.merge(other)
+    scene.merge(scene)
+    assert len(set(scene.skeletons)) == 4 and len(set(scene.meshes)) == len(scene.nodes) == 4
+    for number, clip in ((1, 0), (3, 1)):
+        assert scene.nodes[number].skeleton is scene.skeletons[number]
+        for skeleton in scene.skeletons:
+            moved = np.allclose(scene.joint_matrices(skeleton, scene.clips[clip], 0.7), alone)
+            assert moved == (skeleton is scene.skeletons[number])
+
+
 @pytest.mark.parametrize("scaled", [False, True])
 @pytest.mark.parametrize(
     ("change", "height"),
