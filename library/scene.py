@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from ..io_formats.core import scene as core
 from ..io_formats.core.errors import MeshferryError
+from ..io_formats.core.messages import of_kind
 from ..io_formats.geometry import hierarchy
 from ..io_formats.geometry.transforms import decompose_matrix
 from .mesh import Mesh, given_array, read_only
@@ -276,7 +277,10 @@ class Scene:
         for clip in added.clips:
             transforms, keys, vertices = ([*map(moved, t)] for t in (clip.transforms, clip.keys, clip.vertices))
             own.clips.append(replace(clip, transforms=transforms, keys=keys, vertices=vertices))
-        known = {material.name for material in own.materials}
+        known = {material.name: material for material in own.materials}
+        others = [other.name for other in added.materials if known.get(other.name, other).color != other.color]
+        text = "{} the colour of those with the same name: {}"
+        added.report.loss_of("other-colors", text, of_kind("material", others), "material takes", "materials take")
         own.materials += [copy(material) for material in added.materials if material.name not in known]
         own.skeletons += map(copy, added.skeletons)
         own.warnings += added.warnings

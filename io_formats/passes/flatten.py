@@ -77,7 +77,7 @@ def _leave_out(scene: Scene, kept: Sequence[bool]) -> None:
     if all(kept):
         return
     parents = {node.parent for node, stays in zip(scene.nodes, kept, strict=True) if stays}
-    places: dict[int, int] = {}
+    places: dict[int | None, int] = {}
     left: list[Node] = []
     for number, node in enumerate(scene.nodes):
         if kept[number] or number in parents:
@@ -86,20 +86,13 @@ def _leave_out(scene: Scene, kept: Sequence[bool]) -> None:
     scene.nodes = [_renumbered(replace(node, parent=places.get(node.parent, -1)), places) for node in left]
     for clip in scene.clips:
         clip.vertices = [replace(t, target=places[t.target]) for t in clip.vertices if t.target in places]
-        clip.transforms = [
-            track if track.skeleton is not None else replace(track, target=places[track.target])
-            for track in clip.transforms
-            if track.skeleton is not None or track.target in places
-        ]
+        tracks = [t if t.skeleton is not None else replace(t, target=places.get(t.target, -1)) for t in clip.transforms]
+        clip.transforms = [track for track in tracks if track.target >= 0]
 
 
-def _renumbered(node: Node, places: Mapping[int, int]) -> Node:
+def _renumbered(node: Node, places: Mapping[int | None, int]) -> Node:
     """Return a node with updated indices of other nodes."""
-    return replace(node, lod_of=_renumber(node.lod_of, places), shape_of=_renumber(node.shape_of, places))
-
-
-def _renumber(number: int | None, places: Mapping[int, int]) -> int | None:
-    return None if number is None else places.get(number)
+    return replace(node, lod_of=places.get(node.lod_of), shape_of=places.get(node.shape_of))
 
 
 def place(scene: Scene) -> None:
@@ -167,7 +160,7 @@ def flatten(scene: Scene) -> None:
         return
     worlds = hierarchy.placed_matrices(scene.nodes)
     flat: list[Node] = []
-    places: dict[int, int] = {}
+    places: dict[int | None, int] = {}
     for index, node in enumerate(scene.nodes):
         if node.mesh is None:
             continue

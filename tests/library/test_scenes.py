@@ -209,6 +209,19 @@ def test_scenes_that_share_a_rig_are_scaled_apart(tmp_path: Path) -> None:
         assert np.allclose(np.ptp(written.meshes[0].points, axis=0), np.ptp(points, axis=0) * factor)
 
 
+def test_materials_of_the_same_name_lose_their_colours_in_a_merged_scene() -> None:
+    red, green, blue = (
+        core.Material(name, color) for name, color in (("a", (1, 0, 0, 1)), ("a", (0, 1, 0, 1)), ("b", (0, 0, 1, 1)))
+    )
+    scene, other = meshferry.Scene(_core=core.Scene("one", materials=[red])), meshferry.Scene()
+    other._core.materials = [green, blue]
+    scene.merge(other)
+    assert scene.messages == ["1 material takes the colour of those with the same name: 'a'"] and not other.messages
+    assert [material.color for material in scene.materials] == [red.color, blue.color]
+    scene.merge(scene)
+    assert len(scene.messages) == 2  # that of the copy
+
+
 def test_a_scene_can_be_merged_with_itself_and_with_one_that_shares_its_rig() -> None:
     scene, other = example("lamp.mesh"), meshferry.Scene()
     other.add("other", scene.meshes[0], skeleton=scene.skeletons[0])
