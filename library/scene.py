@@ -136,9 +136,10 @@ class Node:
     @mesh.setter
     def mesh(self, mesh: Mesh | None) -> None:
         node, nodes = self._changed(), self._scene.nodes
-        owners = {other._core.model for other in nodes if other._core.mesh is not None}
-        if mesh is None and any(nodes[owner] is self for owner in owners if owner is not None):
-            raise MeshferryError("'{}' has levels of detail or physics; set their meshes to None first", self.name)
+        if mesh is None and node.mesh is not None:
+            owners = {other._core.model for other in nodes if other._core.mesh is not None}
+            if any(nodes[owner] is self for owner in owners if owner is not None):
+                raise MeshferryError("'{}' has levels of detail or physics; set their meshes to None first", self.name)
         node.mesh = None if mesh is None else mesh._core
         if mesh is not None:
             self._scene._views[mesh._core] = mesh
