@@ -54,7 +54,7 @@ def read(source: Source, *, name: str = "", strict: bool = False, **options: Any
     MeshferryError
         The file cannot be read, an option is wrong, or, if ``strict``, data was lost.
     """
-    known = registry.FORMATS if options else []
+    known = registry.FORMATS if options else []  # else the families that the file does not need stay unimported
     given = _values((option for one in known for option in one.import_options.table()), options)
     loaded = _loaded(source, name, given)
     _values(loaded.format.import_options.table(), options, loaded.format.label)

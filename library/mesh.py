@@ -105,6 +105,7 @@ class Mesh:
     def normals(self, normals: npt.ArrayLike | None) -> None:
         self._core.normal = None if normals is None else self._layer("", normals, 3)
         self._core.tangent = None
+        self._core.shape_keys = [core.ShapeKey(key.name, key.points) for key in self._core.shape_keys]
 
     @property
     def uvs(self) -> tuple[Floats, ...]:
@@ -114,6 +115,8 @@ class Mesh:
     @uvs.setter
     def uvs(self, uvs: Sequence[npt.ArrayLike]) -> None:
         self._core.uvs = self._layers(self._core.uvs, "UVMap", uvs, 2)
+        self._core.tangent = None
+        self._core.shape_keys = [replace(key, tangent=None) for key in self._core.shape_keys]
         self._core.surfaces = [replace(one, uvs=None) for one in self._core.surfaces]
 
     @property

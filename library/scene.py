@@ -5,7 +5,7 @@ Right-handed, metres, Z up, triangles counter-clockwise, v of UVs up. Matrices a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from ..io_formats.core import scene as core
 from ..io_formats.core.errors import MeshferryError
+from ..io_formats.core.messages import of_kind
 from ..io_formats.geometry import hierarchy
 from ..io_formats.geometry.transforms import decompose_matrix
 from .mesh import Mesh, given_array, read_only
@@ -130,13 +131,18 @@ class Node:
     def mesh(self) -> Mesh | None:
         """The mesh, which several nodes may share; each has the same object then."""
         mesh = self._core.mesh if self._read is None else self._read()
-        return None if mesh is None else self._scene._meshes.setdefault(mesh, Mesh._of(mesh))
+        return None if mesh is None else self._scene._view(Mesh._of, mesh)
 
     @mesh.setter
     def mesh(self, mesh: Mesh | None) -> None:
-        self._changed().mesh = None if mesh is None else mesh._core
+        node, nodes = self._changed(), self._scene.nodes
+        if mesh is None and node.mesh is not None:
+            owners = {other._core.model for other in nodes if other._core.mesh is not None}
+            if any(nodes[owner] is self for owner in owners if owner is not None):
+                raise MeshferryError("'{}' has levels of detail or physics; set their meshes to None first", self.name)
+        node.mesh = None if mesh is None else mesh._core
         if mesh is not None:
-            self._scene._meshes[mesh._core] = mesh
+            self._scene._views[mesh._core] = mesh
 
     @property
     def skeleton(self) -> Skeleton | None:
@@ -173,14 +179,9 @@ class Scene:
 
     def __init__(self, name: str = "scene", *, _core: core.Scene | None = None) -> None:
         self._core = core.Scene(name) if _core is None else _core
-        self._meshes: dict[core.Mesh, Mesh] = {}
-        self.nodes: tuple[Node, ...] = ()
+        self._views: dict[Any, Any] = {}  # of meshes, skeletons and clips
+        self.nodes: tuple[Node, ...] = tuple(Node(self, node) for node in self._core.nodes)
         """All nodes, in the order of the file."""
-        self.skeletons: tuple[Skeleton, ...] = ()
-        """All skeletons."""
-        self.clips: tuple[Clip, ...] = ()
-        """The animations."""
-        self._add_views()
         if self._core.placement is not None:
             from .placed import placed_nodes  # few formats place models
 
@@ -209,6 +210,16 @@ class Scene:
     def materials(self) -> list[core.Material]:
         """What is known of materials besides their names, which ``Mesh.materials`` has."""
         return self._core.materials
+
+    @property
+    def skeletons(self) -> tuple[Skeleton, ...]:
+        """All skeletons."""
+        return tuple(self._view(Skeleton, skeleton) for skeleton in self._core.skeletons)
+
+    @property
+    def clips(self) -> tuple[Clip, ...]:
+        """The animations."""
+        return tuple(self._view(Clip, clip) for clip in self._core.clips)
 
     @property
     def meshes(self) -> tuple[Mesh, ...]:
@@ -242,10 +253,11 @@ class Scene:
                 mesh, place = Mesh._of(moved(mesh._core, place)), np.identity(4)
         node = Node(self, core.Node(name, -1 if parent is None else _index(self.nodes, parent)))
         node.mesh, node.matrix = mesh, place
-        if skeleton is not None and skeleton not in self.skeletons:
-            self._core.skeletons.append(skeleton._core)
-            self.skeletons += (skeleton,)
-        node._core.skeleton = None if skeleton is None else self.skeletons.index(skeleton)
+        if skeleton is not None:
+            if skeleton._core not in self._core.skeletons:
+                self._core.skeletons.append(skeleton._core)
+                self._views[skeleton._core] = skeleton
+            node._core.skeleton = self._core.skeletons.index(skeleton._core)
         self._core.nodes.append(node._core)
         self.nodes += (node,)
         return node
@@ -253,8 +265,8 @@ class Scene:
     def merge(self, other: Scene) -> None:
         """Add copies of the nodes, skeletons, clips and materials of another scene; arrays are shared."""
         own, added = self._changed(), copied(other._changed())
-        steps = {"parent": len(self.nodes), "lod_of": len(self.nodes), "shape_of": len(self.nodes)}
-        steps |= {"target": len(self.nodes), "skeleton": len(self.skeletons)}
+        count = len(self.nodes)
+        steps = {"parent": count, "lod_of": count, "shape_of": count, "target": count, "skeleton": len(own.skeletons)}
 
         def moved(part: Any) -> Any:
             """Return a node or a track with indices of the merged scene; tracks of joints keep their joint."""
@@ -266,19 +278,20 @@ class Scene:
         for clip in added.clips:
             transforms, keys, vertices = ([*map(moved, t)] for t in (clip.transforms, clip.keys, clip.vertices))
             own.clips.append(replace(clip, transforms=transforms, keys=keys, vertices=vertices))
-        known = {material.name for material in own.materials}
-        own.materials += [material for material in added.materials if material.name not in known]
-        own.skeletons += added.skeletons
+        known = {material.name: material for material in own.materials}
+        others = [other.name for other in added.materials if known.get(other.name, other).color != other.color]
+        text = "{} the colour of those with the same name: {}"
+        added.report.loss_of("other-colors", text, of_kind("material", others), "material takes", "materials take")
+        own.materials += [copy(material) for material in added.materials if material.name not in known]
+        own.skeletons += map(copy, added.skeletons)
         own.warnings += added.warnings
-        self._add_views()
+        self.nodes += tuple(Node(self, node) for node in own.nodes[count:])
 
     def add_clips(self, other: Scene) -> list[Message]:
         """Add the animations of another scene for bones of the same names; return what they lose."""
         from ..io_formats.passes.clips import adopt_clips
 
-        lost = adopt_clips(self._core, other._core)
-        self._add_views()
-        return lost
+        return adopt_clips(self._core, other._core)
 
     def scale(self, factor: float) -> None:
         """Multiply all lengths: points, places of nodes and joints, bindings, and movement."""
@@ -286,11 +299,11 @@ class Scene:
             raise MeshferryError("A scene cannot be scaled by {:g}", factor)
         done: dict[int, Any] = {}
         old = self._changed()  # ``done`` has results by the identity of its parts
+        own = [view for part, view in self._views.items() if view._core is part]
         self._core = _scaled(old, factor, done)
-        views: list[Any] = [*self.nodes, *self.skeletons, *self.clips, *self._meshes.values()]
-        for view in views:
+        for view in (*self.nodes, *own):
             view._core = done.get(id(view._core), view._core)
-        self._meshes = {view._core: view for view in self._meshes.values()}
+        self._views = {view._core: view for view in own}
 
     def joint_matrices(self, skeleton: Skeleton, clip: Clip, time: float) -> Matrix:
         """Return the (J, 4, 4) world matrices of a skeleton's joints at a time of a clip in seconds."""
@@ -320,15 +333,15 @@ class Scene:
         """Return a clip with the single frame at a time in seconds."""
         from ..io_formats.passes.clips import sample_clip
 
-        own = self._core.clips[_index(self.clips, clip)]
+        own = copied(self._core).clips[_index(self.clips, clip)]
         return sample_clip(own, self._core, own.fps, given_array("time", [time], np.float64, (1,)))
 
-    def _add_views(self) -> None:
-        """Add views of new parts of the codecs' scene."""
-        own = self._core
-        self.nodes += tuple(Node(self, node) for node in own.nodes[len(self.nodes) :])
-        self.skeletons += tuple(map(Skeleton, own.skeletons[len(self.skeletons) :]))
-        self.clips += tuple(map(Clip, own.clips[len(self.clips) :]))
+    def _view(self, make: Callable[[Any], Any], part: Any) -> Any:
+        """Return the view of a part of the codecs' scene: always the same, unless another scene has scaled that one."""
+        view = self._views.get(part)
+        if view is None or view._core is not part:
+            view = self._views[part] = make(part)
+        return view
 
     def _changed(self) -> core.Scene:
         """Return the codecs' scene, to change it."""
@@ -359,8 +372,20 @@ def copied(scene: core.Scene) -> core.Scene:
                 raise MeshferryError("'{}' has weights of joints that '{}' does not have", node.name, skeleton.name)
     meshes = {node.mesh: replace(node.mesh) for node in scene.nodes if node.mesh is not None}
     nodes = [replace(node, mesh=node.mesh and meshes[node.mesh]) for node in scene.nodes]
-    clips = [replace(clip) for clip in scene.clips]
+    clips = [replace(clip, vertices=[*_following(clip.vertices, nodes)]) for clip in scene.clips]
     return replace(scene, nodes=nodes, skeletons=[*scene.skeletons], clips=clips, warnings=[*scene.warnings])
+
+
+def _following(tracks: Iterable[core.VertexTrack], nodes: Sequence[core.Node]) -> Iterator[core.VertexTrack]:
+    """Yield tracks with the same offsets from points that were assigned; a mesh with other points ends its tracks."""
+    for track in tracks:
+        old, new = track.mesh, nodes[track.target].mesh
+        if new is not None and (old is None or len(old.points) == len(new.points)):
+            if old is not None and old.points is not new.points:
+                points = track.points + (new.points - old.points)[: track.points.shape[1]]
+                yield replace(track, points=points, mesh=replace(new))
+            else:
+                yield track
 
 
 _PARTS = {"nodes", "mesh", "shape_keys", "skin", "skeletons", "joints", "clips", "transforms", "vertices", "keys"}

@@ -479,6 +479,8 @@ class VertexTrack:
     points: FloatArray
     normals: FloatArray | None = None
     tangents: FloatArray | None = None
+    mesh: Mesh | None = None
+    """Copy of the node's mesh as it was read, if known, since programs can change the mesh."""
 
 
 @dataclass(eq=False, repr=False)

@@ -97,11 +97,6 @@ def explain_near_miss(head: bytes, size: int) -> str:
     return _wrapped(head, size, header) or _bind_poses(head, size) or _cut_off(head, size, header)
 
 
-def _is_possible(head: bytes, header: Header) -> bool:
-    """Return whether a header and its bounds are plausible."""
-    return header.allows(15) and header.vertices > 0 and document.has_sound_bounds(head, header)
-
-
 def _wrapped(head: bytes, size: int, header: Header) -> str:
     """Recognise a mesh with more vertices or triangles than its 16-bit counts can hold (section 4)."""
     if not header.allows(15) or not document.sound_bounds(head, document.HEADER.size, 3):
@@ -142,7 +137,7 @@ def _bind_poses(head: bytes, size: int) -> str:
 
 def _cut_off(head: bytes, size: int, header: Header) -> str:
     """Recognise a file that begins like the format but has a different size than its header implies."""
-    if not _is_possible(head, header) or not header.triangles:
+    if not (header.allows(15) and header.vertices and header.triangles and document.has_sound_bounds(head, header)):
         return ""
     few, many = sorted((header.vertices, header.triangles))
     if many > _MOST_PER_VERTEX * few or not header.size // 4 <= size <= 4 * header.size:

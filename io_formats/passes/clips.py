@@ -34,7 +34,7 @@ def adopt_clips(scene: Scene, other: Scene) -> list[Message]:
         raise ExportError("'{}' has no bones that '{}' could animate", scene.name, other.name)
     report = Report()
     for number, skeleton in enumerate(other.skeletons):
-        mine = [clip for clip in clips if _skeleton_of(clip) == number]
+        mine = [clip for clip in clips if (_skeletons_of(clip) or [0])[0] == number]
         if mine:
             _adopt(scene, mine, skeleton, number, report)
     return report.messages
@@ -83,27 +83,15 @@ def joint_map(joints: Sequence[Joint], known: Sequence[Joint]) -> dict[int, int]
     return found
 
 
-def _skeleton_of(clip: Clip) -> int:
-    return next((track.skeleton for track in _tracks(clip) if track.skeleton is not None), 0)
-
-
 def _tracks(clip: Clip) -> list[TransformTrack | KeyTrack]:
     return [*clip.transforms, *clip.keys]
 
 
 def _differ(skeleton: Skeleton, owner: Skeleton, where: dict[int, int]) -> bool:
     """Return whether bind transforms of common joints differ by more than rounding."""
-    return any(
-        not _close(_numbers(skeleton.joints[mine]), _numbers(owner.joints[other])) for mine, other in where.items()
-    )
-
-
-def _numbers(joint: Joint) -> tuple[float, ...]:
-    return (*joint.translation, *joint.rotation, *joint.scale)
-
-
-def _close(one: Sequence[float], other: Sequence[float]) -> bool:
-    return all(abs(a - b) <= _SAME_BIND * max(1.0, abs(a)) for a, b in zip(one, other, strict=True))
+    pairs = ((skeleton.joints[mine], owner.joints[other]) for mine, other in where.items())
+    numbers = np.array([[(*joint.translation, *joint.rotation, *joint.scale) for joint in pair] for pair in pairs])
+    return not np.allclose(numbers[:, 0], numbers[:, 1], rtol=_SAME_BIND, atol=_SAME_BIND)
 
 
 def clip_parts(scene: Scene) -> list[Scene]:
@@ -134,10 +122,26 @@ def clip_parts(scene: Scene) -> list[Scene]:
     return parts
 
 
+def only_part(scene: Scene) -> Scene:
+    """Return the only scene of :func:`clip_parts`.
+
+    Raises
+    ------
+    ExportError
+        There is none, or there are several.
+    """
+    parts = clip_parts(scene)
+    if not parts:
+        raise ExportError("'{}' has no animation of an armature; give its armature an action", scene.name)
+    if len(parts) > 1:
+        template = "'{}' has {} animations of armatures, but a file holds one; choose one of them"
+        raise ExportError(template, scene.name, len(parts))
+    return parts[0]
+
+
 def _skeletons_of(clip: Clip) -> list[int]:
     """Return the indices of the skeletons that a clip animates."""
-    sampled = [track.skeleton for track in clip.transforms if track.skeleton is not None]
-    return list(dict.fromkeys([*sampled, *(track.skeleton for track in clip.keys)]))
+    return list(dict.fromkeys(track.skeleton for track in _tracks(clip) if track.skeleton is not None))
 
 
 Floats = npt.NDArray[np.float64]

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,7 @@ from ..geometry.triangles import with_corners
 from .lods import separate, without_level
 
 Matrix = npt.NDArray[np.float64]
-_IDENTITY = ((0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
+_REST: Mapping[str, Any] = {"translation": (0.0, 0.0, 0.0), "rotation": (1.0, 0.0, 0.0, 0.0), "scale": (1.0, 1.0, 1.0)}
 _ROUNDED = 2e-7
 """Largest difference of the length of a unit vector in single precision from 1."""
 _ALIGNED = 1e-6
@@ -76,7 +77,7 @@ def _leave_out(scene: Scene, kept: Sequence[bool]) -> None:
     if all(kept):
         return
     parents = {node.parent for node, stays in zip(scene.nodes, kept, strict=True) if stays}
-    places: dict[int, int] = {}
+    places: dict[int | None, int] = {}
     left: list[Node] = []
     for number, node in enumerate(scene.nodes):
         if kept[number] or number in parents:
@@ -85,20 +86,13 @@ def _leave_out(scene: Scene, kept: Sequence[bool]) -> None:
     scene.nodes = [_renumbered(replace(node, parent=places.get(node.parent, -1)), places) for node in left]
     for clip in scene.clips:
         clip.vertices = [replace(t, target=places[t.target]) for t in clip.vertices if t.target in places]
-        clip.transforms = [
-            track if track.skeleton is not None else replace(track, target=places[track.target])
-            for track in clip.transforms
-            if track.skeleton is not None or track.target in places
-        ]
+        tracks = [t if t.skeleton is not None else replace(t, target=places.get(t.target, -1)) for t in clip.transforms]
+        clip.transforms = [track for track in tracks if track.target >= 0]
 
 
-def _renumbered(node: Node, places: Mapping[int, int]) -> Node:
+def _renumbered(node: Node, places: Mapping[int | None, int]) -> Node:
     """Return a node with updated indices of other nodes."""
-    return replace(node, lod_of=_renumber(node.lod_of, places), shape_of=_renumber(node.shape_of, places))
-
-
-def _renumber(number: int | None, places: Mapping[int, int]) -> int | None:
-    return None if number is None else places.get(number)
+    return replace(node, lod_of=places.get(node.lod_of), shape_of=places.get(node.shape_of))
 
 
 def place(scene: Scene) -> None:
@@ -130,16 +124,9 @@ def _placed(nodes: Sequence[Node]) -> list[Node]:
         if np.allclose(rest, MIRROR, rtol=0, atol=_ALIGNED):
             rest = MIRROR  # exactly, so that all mirrored instances of a mesh have equal points
         aligned = np.allclose(rest, np.identity(4), rtol=0, atol=_ALIGNED)
-        placed.append(
-            replace(
-                node,
-                parent=-1,
-                translation=frame.translation,
-                rotation=frame.rotation,
-                scale=frame.scale,
-                mesh=node.mesh if aligned else moved(node.mesh, rest),
-            )
-        )
+        mesh = node.mesh if aligned else moved(node.mesh, rest)
+        translation, rotation, scale = frame.translation, frame.rotation, frame.scale
+        placed.append(replace(node, parent=-1, translation=translation, rotation=rotation, scale=scale, mesh=mesh))
     return placed
 
 
@@ -173,17 +160,14 @@ def flatten(scene: Scene) -> None:
         return
     worlds = hierarchy.placed_matrices(scene.nodes)
     flat: list[Node] = []
-    places: dict[int, int] = {}
+    places: dict[int | None, int] = {}
     for index, node in enumerate(scene.nodes):
         if node.mesh is None:
             continue
         places[index] = len(flat)
         in_place = node.skeleton is not None and node.skin is None
         mesh = node.mesh if in_place else moved(node.mesh, worlds[index])
-        translation, rotation, scale = _IDENTITY
-        flat.append(
-            replace(node, parent=-1, translation=translation, rotation=rotation, scale=scale, mesh=mesh, skin=None)
-        )
+        flat.append(replace(node, parent=-1, mesh=mesh, skin=None, **_REST))
     scene.nodes = [_renumbered(node, places) for node in flat]
     for clip in scene.clips:
         clip.transforms = [track for track in clip.transforms if track.skeleton is not None]
@@ -192,7 +176,7 @@ def flatten(scene: Scene) -> None:
 
 
 def _rests(node: Node) -> bool:
-    return node.parent < 0 and (node.translation, node.rotation, node.scale) == _IDENTITY
+    return node.parent < 0 and all(getattr(node, name) == value for name, value in _REST.items())
 
 
 def moved(mesh: Mesh, world: Matrix) -> Mesh:

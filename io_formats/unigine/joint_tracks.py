@@ -166,6 +166,16 @@ def flagged_frames(clip: Clip, skeleton: Skeleton) -> FlaggedFrames:
     return FlaggedFrames(samples.bones, flags, *channels)
 
 
+def report_playback(clip: Clip, version: str, report: Report) -> None:
+    """Report the frame rate and root motion of a clip for a version that stores neither."""
+    if clip.has_own_rate:
+        template = "Animation '{}' has {:g} frames a second, which {} cannot store; an13 can"
+        report.loss("frame-rate-left-out", template, Named("animation", clip.name), clip.fps, version)
+    if clip.root_motion:
+        template = "Animation '{}' has root motion, which {} cannot store; an13 can"
+        report.loss("root-motion-left-out", template, Named("animation", clip.name), version)
+
+
 def delta_frames(clip: Clip, skeleton: Skeleton) -> DeltaFrames:
     """Map the joint tracks of a clip to delta frames, for an animation embedded in a mesh.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import io
 import json
@@ -184,12 +185,88 @@ def test_a_scaled_rig_moves_as_before(tmp_path: Path) -> None:
 def test_scaled_bindings_give_the_scaled_mesh() -> None:
     scene = example("tunic.llmesh")
     scene._core.clips = [core.Clip("still", 30, 1)]
-    scene._add_views()
     (still,) = scene.clips
     before = {node.name: points for node, points in scene.posed(still, 0).items()}
     scene.scale(2.0)
     for node, points in scene.posed(still, 0).items():
         assert np.allclose(points, before[node.name] * 2, atol=1e-5), node
+
+
+def test_scenes_that_share_a_rig_are_scaled_apart(tmp_path: Path) -> None:
+    one, other = example("lamp.mesh"), meshferry.Scene("other")
+    (mesh,), (skeleton,) = one.meshes, one.skeletons
+    added = other.add("lamp", mesh, skeleton=skeleton)
+    points, rest = mesh.points, skeleton.rest
+    assert added.mesh is mesh and other.skeletons == (skeleton,)
+    other.scale(2)
+    assert added.mesh is mesh and other.skeletons == (skeleton,)
+    assert np.array_equal(one.meshes[0].points, points) and np.array_equal(one.skeletons[0].rest, rest)
+    one.scale(3)
+    for scene, factor in ((one, 3), (other, 2)):
+        assert np.array_equal(scene.meshes[0].points, points * np.float32(factor))
+        assert np.allclose(scene.skeletons[0].rest[:, :3, 3], rest[:, :3, 3] * factor)
+        written = meshferry.read(meshferry.write(scene, tmp_path / "a.mesh").files[0])
+        assert np.allclose(np.ptp(written.meshes[0].points, axis=0), np.ptp(points, axis=0) * factor)
+
+
+def test_materials_of_the_same_name_lose_their_colours_in_a_merged_scene() -> None:
+    red, green, blue = (
+        core.Material(name, color) for name, color in (("a", (1, 0, 0, 1)), ("a", (0, 1, 0, 1)), ("b", (0, 0, 1, 1)))
+    )
+    scene, other = meshferry.Scene(_core=core.Scene("one", materials=[red])), meshferry.Scene()
+    other._core.materials = [green, blue]
+    scene.merge(other)
+    assert scene.messages == ["1 material takes the colour of those with the same name: 'a'"] and not other.messages
+    assert [material.color for material in scene.materials] == [red.color, blue.color]
+    scene.merge(scene)
+    assert len(scene.messages) == 2  # that of the copy
+
+
+def test_a_scene_can_be_merged_with_itself_and_with_one_that_shares_its_rig() -> None:
+    scene, other = example("lamp.mesh"), meshferry.Scene()
+    other.add("other", scene.meshes[0], skeleton=scene.skeletons[0])
+    other.add_clips(example("lamp_nod.anim"))
+    alone = other.joint_matrices(other.skeletons[0], other.clips[0], 0.7)
+    scene.merge(other)
+    scene.merge(scene)
+    assert len(set(scene.skeletons)) == 4 and len(set(scene.meshes)) == len(scene.nodes) == 4
+    for number, clip in ((1, 0), (3, 1)):
+        assert scene.nodes[number].skeleton is scene.skeletons[number]
+        for skeleton in scene.skeletons:
+            moved = np.allclose(scene.joint_matrices(skeleton, scene.clips[clip], 0.7), alone)
+            assert moved == (skeleton is scene.skeletons[number])
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+@pytest.mark.parametrize(
+    ("change", "height"),
+    [
+        (lambda mesh: setattr(mesh, "points", mesh.points + np.float32((0, 0, 5))) or mesh, 5),
+        (lambda mesh: meshferry.Mesh(mesh.points, mesh.triangles), 0),
+        (lambda _: box(), None),
+        (lambda _: None, None),
+    ],
+)
+def test_vertex_animations_follow_the_points_of_their_mesh(
+    change: Callable[[Any], Any], height: float | None, scaled: bool, tmp_path: Path
+) -> None:
+    scene = example("windmill.timbermesh")
+    if scaled:
+        scene.scale(2)
+        scene.merge(meshferry.Scene())
+    flag = next(node for node in scene.nodes if node.name == "#Flag")
+    before, still = (scene.posed(scene.clips[0], time)[flag] for time in (0.9, 0))
+    assert np.abs(before - still).max() > 0.05
+    flag.mesh = change(flag.mesh)
+    posed = scene.posed(scene.clips[0], 0.9)[flag]
+    again = meshferry.read(meshferry.write(scene, tmp_path / "a.timbermesh").files[0])
+    found = again.posed(again.clips[0], 0.9)[again.nodes[scene.nodes.index(flag)]]
+    if height is None:
+        rests = scene.posed(scene.clips[0], 0)[flag]
+        assert posed.shape == (0 if flag.mesh is None else 8, 3) and np.allclose(posed, rests)
+    else:
+        assert np.allclose(posed, before + np.float32((0, 0, height)), atol=1e-5)
+    assert np.allclose(np.unique(found.round(3), axis=0), np.unique(posed.round(3), axis=0), atol=2e-3)
 
 
 def test_merged_scenes_keep_their_rigs_and_movement() -> None:
@@ -228,6 +305,10 @@ def test_merged_scenes_keep_their_rigs_and_movement() -> None:
         (lambda: example("lamp.mesh").posed("lamp_nod", 0), "'lamp_nod' is not in this scene"),
         (lambda: setattr(box(), "points", BOX[:3]), r"points has the shape \(3, 3\) .*, not \(8, 3\)"),
         (lambda: meshferry.Scene().scale(0), "cannot be scaled by 0"),
+        (
+            lambda: setattr(example("tunic.llmesh").nodes[0], "mesh", None),
+            "'tunic' has levels of detail or physics; set",
+        ),
         (lambda: meshferry.Scene().add("a", matrix=np.diag((1, 1, 1, 2))), "has shear, perspective or a zero scale"),
         (lambda: meshferry.Scene().add("a", parent=example("lamp.mesh").nodes[0]), "'lamp' is not in this scene"),
         (lambda: example("lamp.mesh").posed(example("windmill.timbermesh").clips[0], 0), "'Default' is not in this sc"),
@@ -298,6 +379,19 @@ def test_an_animation_with_keys_is_written_or_told(name: str, tmp_path: Path) ->
     assert told or meshferry.read(written.files[-1]).clips
 
 
+def test_an_embedded_animation_tells_that_its_rate_is_lost(tmp_path: Path) -> None:
+    scene = meshferry.read(
+        meshferry.write(example("tunic.llmesh"), tmp_path / "a.mesh", format="unigine_mesh").files[0]
+    )
+    scene.add_clips(example("dance.anim"))
+    scene._core.clips[0].root_motion = True
+    embedded = {"version": "ms12", "embedded_animation": True}
+    for name, path, options in (("mesh", "b.mesh", embedded), ("animation", "b.anim", {"version": "an11"})):
+        told = meshferry.write(scene, tmp_path / path, format=f"unigine_{name}", **options)
+        codes = {message.code for message in told.messages}
+        assert {"frame-rate-left-out", "root-motion-left-out"} <= codes, path
+
+
 def test_layers_that_are_assigned_are_written_for_all_surfaces(tmp_path: Path) -> None:
     scene = example("lamp.mesh")
     (mesh,) = scene.meshes
@@ -305,6 +399,21 @@ def test_layers_that_are_assigned_are_written_for_all_surfaces(tmp_path: Path) -
     written = meshferry.write(scene, tmp_path / "a.mesh")
     (again,) = meshferry.read(written.files[0]).meshes
     assert set(again.colors[0].flat) == {128} and np.array_equal(*again.uvs) and not written.messages
+
+
+def test_normals_and_uvs_that_are_assigned_decide_tangents_and_shape_keys(tmp_path: Path) -> None:
+    """A file stores normals of shape keys, and tangents, which follow the UVs."""
+    scene = example("lamp.mesh")
+    (mesh,) = scene.meshes
+    mesh.normals = -mesh.normals
+    (found,) = meshferry.read(meshferry.write(scene, tmp_path / "a.mesh").files[0]).meshes
+    key = found._core.shape_keys[0].normal.at_corners(found._core.corner_point).reshape(-1, 3, 3)
+    assert np.einsum("nij,nij->ni", key, found.normals).min() > 0.5
+    (mirrored,) = (scene := example("lamp.mesh")).meshes
+    mirrored.uvs = [layer[:, :, ::-1] for layer in mirrored.uvs]
+    (found,) = meshferry.read(meshferry.write(scene, tmp_path / "a.mesh").files[0]).meshes
+    before, after = (each.tangent.values[:, 3].mean() for each in (example("lamp.mesh").meshes[0]._core, found._core))
+    assert before * after < -0.5
 
 
 def test_trimesh_has_the_geometry_and_losses_are_returned() -> None:
@@ -409,6 +518,24 @@ def test_weights_without_a_skeleton_are_told(tmp_path: Path) -> None:
         told = meshferry.write(scene, tmp_path / name).messages
         assert [message.code for message in told].count("weighted-mesh-not-carried-over") == 1
     assert [message.code for message in scene.to_gltf()[1]] == ["weighted-mesh-not-carried-over"]
+
+
+def test_a_mesh_whose_weights_were_removed_is_written_without_its_rig(tmp_path: Path) -> None:
+    scene = example("tunic.llmesh")
+    for mesh in scene.meshes:
+        mesh.weights = None
+    for name in ("a.llmesh", "a.dae"):
+        written = meshferry.write(scene, tmp_path / name)
+        assert "Object 'tunic': no vertex has weights; it is written without its rig" in map(str, written.messages)
+        assert not meshferry.read(written.files[-1]).skeletons
+
+
+@pytest.mark.parametrize("name", [*WRITTEN, "second_life_request"])
+def test_names_that_are_not_unicode_are_written_or_refused(name: str, tmp_path: Path) -> None:
+    scene = meshferry.Scene("\ud800")
+    scene.add("\ud800", box(materials="\ud800", uvs=[BOX[:, :2]]))
+    with contextlib.suppress(meshferry.MeshferryError):
+        meshferry.write(scene, tmp_path / f"a{meshferry.formats()[name].extensions[0]}", format=name)
 
 
 def test_sources_are_paths_bytes_files_and_sets(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from ...core.errors import ExportError
 from ...core.messages import Named, Text, counted, listed, of_kind
 from ...core.options import Options
 from ...core.scene import Clip, Keys, KeyTrack, Playback, Scene, Skeleton
-from ...passes.clips import DEFAULT_RATE, clip_parts, values_at, with_frames
+from ...passes.clips import DEFAULT_RATE, clip_parts, only_part, values_at, with_frames
 from ..avatar import joints as avatar_joints
 from ..avatar import skeletons
 from ..models import space
@@ -146,19 +146,13 @@ def from_scene(scene: Scene, options: WriteOptions) -> SecondLifeAnimation:
     ExportError
         No animation or several, no joint of the avatar is animated, or the file would be too large or too long.
     """
-    parts = files_of(scene, options)
-    if len(parts) != 1:
-        none, several = (
-            "'{}' has no animation of an armature; give its armature an action",
-            "'{}' has {} animations of armatures, but a file holds one; choose one of them",
-        )
-        raise ExportError(*((several, scene.name, len(parts)) if parts else (none, scene.name)))
-    skeleton, clip = parts[0].skeletons[0], parts[0].clips[0]
+    part = only_part(scene)
+    skeleton, clip = part.skeletons[0], part.clips[0]
     original = codec.read(clip.original) if clip.original else None
     if clip.keys and original is not None:
         return _as_read(original, options)
     if clip.keys:
-        clip = with_frames(parts[0]).clips[0]
+        clip = with_frames(part).clips[0]
     document = _from_samples(clip, skeleton, original, options, scene)
     if clip.original and codec.write(document) == clip.original:
         scene.format = FORMAT  # an imported file may break rules and still be written again

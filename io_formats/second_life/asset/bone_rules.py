@@ -146,7 +146,9 @@ class BoneRules(CheckedModel):
             used = np.zeros(len(mesh.points), bool)
             used[mesh.corner_point] = True
             if mesh.joint_weights is None or mesh.joint_indices is None:
-                yield warning("no-weights", "no vertex has weights; all follow the first joint", **self.about(node))
+                is_static = self.model.mesh.joint_weights is None
+                effect = Text("it is written without its rig" if is_static else "all follow the first joint")
+                yield warning("no-weights", "no vertex has weights; {}", effect, **self.about(node))
                 continue
             loose = used & ~(mesh.joint_weights > 0).any(axis=1)
             if loose.any():

@@ -14,7 +14,7 @@ from ...core.options import Options
 from ...core.scene import Clip, Keys, KeyTrack, Playback, Scene
 from ...geometry import transforms
 from ...geometry.transforms import Floats
-from ...passes.clips import DEFAULT_RATE, clip_parts, values_at, with_frames
+from ...passes.clips import DEFAULT_RATE, clip_parts, only_part, values_at, with_frames
 from ..animation import document_builder as animation_document_builder
 from ..animation.codec import FARTHEST
 from ..animation.format import LONGEST
@@ -282,10 +282,7 @@ def from_scene(scene: Scene, options: Options) -> Bvh:
     ExportError
         No animation or several, no joint of the avatar is animated, or the animation is too long.
     """
-    parts = files_of(scene, options)
-    if len(parts) != 1:
-        raise ExportError("'{}' has no animation of an armature, or several; a file holds one", scene.name)
-    part = with_frames(parts[0])
+    part = with_frames(only_part(scene))
     skeleton, clip = part.skeletons[0], part.clips[0]
     moved = _at_even_times(motion_of(skeleton, clip), clip.fps or DEFAULT_RATE)
     bones = [name for name in moved.names if avatar_joints.table()[name].is_bone]

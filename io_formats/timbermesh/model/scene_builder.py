@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -316,7 +317,7 @@ class _ClipBuilder:
             template = "vertex animation '{}' has NaN or infinite coordinates; those vertices do not move"
             report.change("nan-animation", template, Named("animation", animation.name))
             points = np.where(finite, points, rest)
-        track = VertexTrack(index, points)
+        track = VertexTrack(index, points, mesh=replace(mesh))
         stored = [_values_of(found, "rotation", count * 4) for found in animation.frames]
         frames = [frame for frame in stored if frame is not None and np.isfinite(frame).all()]
         if len(frames) == len(stored):

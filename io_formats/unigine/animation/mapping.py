@@ -11,12 +11,12 @@ import numpy as np
 from ...core.errors import ExportError
 from ...core.messages import Message, Named, Report, Text, of_kind
 from ...core.scene import Clip, Joint, Scene, Skeleton
-from ...passes.clips import MOST_FRAMES, clip_parts, resampled
+from ...passes.clips import MOST_FRAMES, clip_parts, only_part, resampled
 from ...projects import Projects
 from .. import space
 from ..bones import IDENTITY, check_bones, from_skeleton, to_skeleton, with_parents_first
 from ..frames import DeltaFrames
-from ..joint_tracks import flagged_frames, quantized_frames, to_tracks
+from ..joint_tracks import flagged_frames, quantized_frames, report_playback, to_tracks
 from ..project.new_assets import TargetFolder
 from ..skeleton.references import DROPPED, check_reference, for_animation, missing_joints
 from ..space import rotate_180
@@ -126,13 +126,8 @@ def from_scene_at(scene: Scene, options: WriteOptions, path: Path | None, projec
         No animation or several, too many bones, NaN or infinite values, or no skeleton file for an13.
     """
     version = options.animation_version.lower()
-    parts = files_of(scene, options)
-    if len(parts) != 1:
-        template = "'{}' has {} animations of armatures, but a file holds one; choose one of them"
-        if not parts:
-            raise ExportError("'{}' has no animation of an armature; give its armature an action", scene.name)
-        raise ExportError(template, scene.name, len(parts))
-    part = rotate_180(parts[0], back=True) if options.use_turn else parts[0]
+    part = only_part(scene)
+    part = rotate_180(part, back=True) if options.use_turn else part
     if version in SKELETON_VERSIONS:
         part = with_parents_first(part)
     skeleton, clip = part.skeletons[0], part.clips[0]
@@ -151,12 +146,7 @@ def from_scene_at(scene: Scene, options: WriteOptions, path: Path | None, projec
         if not skeleton.has_bind:
             template = "'{}' was imported without a bind pose; the first frame becomes the bind pose"
             scene.report.change("no-bind-pose", template, skeleton.name)
-        if clip.has_own_rate:
-            template = "Animation '{}' has {:g} frames a second, which {} cannot store; an13 can"
-            scene.report.loss("frame-rate-left-out", template, Named("animation", clip.name), clip.fps, version)
-        if clip.root_motion:
-            template = "Animation '{}' has root motion, which {} cannot store; an13 can"
-            scene.report.loss("root-motion-left-out", template, Named("animation", clip.name), version)
+        report_playback(clip, version, scene.report)
     if version == "an10":
         document.name = clip.name
         document.bounds = space.empty_bounds()

@@ -463,6 +463,7 @@ class MeshBuilder:
             self.report.loss_of("animations-left-out", template, names, "animation is", "animations are")
             return
         for clip in clips:
+            joint_tracks.report_playback(clip, self.version, self.scene.report)
             frames = joint_tracks.delta_frames(clip, self.scene.skeletons[0])
             self.document.animations.append(doc.EmbeddedAnimation(clip.name, frames))
 
