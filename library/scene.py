@@ -391,8 +391,8 @@ def _following(tracks: Iterable[core.VertexTrack], nodes: Sequence[core.Node]) -
 _PARTS = {"nodes", "mesh", "shape_keys", "skin", "skeletons", "joints", "clips", "transforms", "vertices", "keys"}
 _LENGTHS = {"points", "translation", "values", "tail", "joint_positions", "pelvis_offset"}
 _MATRICES = {"inverse_bind", "alt_inverse_bind", "bind_shape", "worlds"}
-_OF_FILE = {"file_matrix": None, "original": b"", "turned": None}
-"""Values that state that something is as in the file."""
+_OF_FILE = {"file_matrix": None, "original": b"", "is_changed": True}
+"""Values by which parts state whether they are as in the file."""
 
 
 def _scaled(part: Any, factor: float, done: dict[int, Any]) -> Any:

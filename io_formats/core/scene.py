@@ -268,6 +268,8 @@ class Skin:
     turned: Matrix4 | None = field(default_factory=lambda: np.identity(4))
     """(4, 4) rotation about Z of the armature, which the matrices include; None if the armature is leant, scaled or
     mirrored, so that the file binds its joints elsewhere."""
+    is_changed: bool = False
+    """Whether a program changed the binding, so that its joints are elsewhere than in the file."""
     is_aligned: bool = False
     """Whether the joints of the skeleton rest exactly where the matrices bind them, so that no common correction has to
     be computed."""

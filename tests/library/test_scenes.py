@@ -632,6 +632,21 @@ def test_a_scaled_avatar_stores_its_joint_positions(tmp_path: Path, factor: floa
     assert np.allclose(heads[0], factor * np.array(joints.table()[names[0]].position), rtol=0, atol=1e-6)
 
 
+def test_a_scaled_avatar_keeps_the_scale_of_bindings(tmp_path: Path) -> None:
+    """Files of avatars with a body shape bind joints with its scale."""
+    scene = example("tunic.llmesh")
+    for skin in {node._core.skin for node in scene.nodes} - {None}:
+        skin.inverse_bind[skin.joint_names.index("mPelvis"), :3] *= 0.8
+    scene.scale(2)
+    meshferry.write(scene, tmp_path / "a.llmesh")
+    again = meshferry.read(tmp_path / "a.llmesh")
+    sizes = []
+    for each in (scene, again):
+        each.add_clips(example("dance.anim"))
+        sizes.append(np.ptp(next(iter(each.posed(each.clips[0], 0.4).values())), axis=0))
+    assert np.allclose(*sizes, rtol=0, atol=1e-4), sizes
+
+
 @pytest.mark.parametrize(
     ("name", "out"),
     [

@@ -272,7 +272,7 @@ class JointPositions:
         """(4, 4) rest matrices of the joints listed by the file, in avatar space."""
         self.stored: dict[str, Matrix] = {}
         """(3,) joint positions of the file."""
-        self.has_file = skin is not None
+        self.has_file = skin is not None and not skin.is_changed
         if skin is not None:
             names = [joints.canonical(name) for name in skin.joint_names]
             for name, rest in zip(names, _imported_rests(skin, turn), strict=True):

@@ -126,8 +126,7 @@ def from_scene_at(scene: Scene, options: WriteOptions, path: Path | None, projec
         No animation or several, too many bones, NaN or infinite values, or no skeleton file for an13.
     """
     version = options.animation_version.lower()
-    part = only_part(scene)
-    part = rotate_180(part, back=True) if options.use_turn else part
+    part = rotate_180(only_part(scene), back=True) if options.use_turn else only_part(scene)
     if version in SKELETON_VERSIONS:
         part = with_parents_first(part)
     skeleton, clip = part.skeletons[0], part.clips[0]
