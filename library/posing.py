@@ -21,7 +21,7 @@ def world_matrices(scene: Scene, frame: Clip | None = None) -> list[Matrix]:
         place = (track.translation[0].tolist(), track.rotation[0].tolist(), track.scale[0].tolist())
         local[number][track.target] = matrix_of_transform(*place)
     pairs = zip(local, parts, strict=True)
-    return [hierarchy.world_matrices(own, [each.parent for each in part]) for own, part in pairs]
+    return [hierarchy.world_matrices(matrices, [each.parent for each in part]) for matrices, part in pairs]
 
 
 def posed_points(scene: Scene, frame: Clip) -> list[npt.NDArray[np.float32]]:

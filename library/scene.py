@@ -137,8 +137,8 @@ class Node:
     def mesh(self, mesh: Mesh | None) -> None:
         node, nodes = self._changed(), self._scene.nodes
         if mesh is None and node.mesh is not None:
-            owners = {other._core.model for other in nodes if other._core.mesh is not None}
-            if any(nodes[owner] is self for owner in owners if owner is not None):
+            own = nodes.index(self)
+            if any(other._core.model == own for other in nodes if other._core.mesh is not None):
                 raise MeshferryError("'{}' has levels of detail or physics; set their meshes to None first", self.name)
         node.mesh = None if mesh is None else mesh._core
         if mesh is not None:
@@ -333,7 +333,8 @@ class Scene:
         """Return a clip with the single frame at a time in seconds."""
         from ..io_formats.passes.clips import sample_clip
 
-        own = copied(self._core).clips[_index(self.clips, clip)]
+        own = self._core.clips[_index(self.clips, clip)]
+        own = replace(own, vertices=[*_following(own.vertices, self._core.nodes)])
         return sample_clip(own, self._core, own.fps, given_array("time", [time], np.float64, (1,)))
 
     def _view(self, make: Callable[[Any], Any], part: Any) -> Any:

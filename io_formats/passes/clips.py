@@ -34,7 +34,7 @@ def adopt_clips(scene: Scene, other: Scene) -> list[Message]:
         raise ExportError("'{}' has no bones that '{}' could animate", scene.name, other.name)
     report = Report()
     for number, skeleton in enumerate(other.skeletons):
-        mine = [clip for clip in clips if (_skeletons_of(clip) or [0])[0] == number]
+        mine = [clip for clip in clips if next(iter(_skeletons_of(clip)), 0) == number]
         if mine:
             _adopt(scene, mine, skeleton, number, report)
     return report.messages
@@ -91,7 +91,7 @@ def _differ(skeleton: Skeleton, owner: Skeleton, where: dict[int, int]) -> bool:
     """Return whether bind transforms of common joints differ by more than rounding."""
     pairs = ((skeleton.joints[mine], owner.joints[other]) for mine, other in where.items())
     numbers = np.array([[(*joint.translation, *joint.rotation, *joint.scale) for joint in pair] for pair in pairs])
-    return not np.allclose(numbers[:, 0], numbers[:, 1], rtol=_SAME_BIND, atol=_SAME_BIND)
+    return not (np.abs(numbers[:, 0] - numbers[:, 1]) <= _SAME_BIND * np.maximum(1.0, np.abs(numbers[:, 0]))).all()
 
 
 def clip_parts(scene: Scene) -> list[Scene]:
@@ -192,8 +192,7 @@ def sample_clip(clip: Clip, scene: Scene, fps: float, times: Floats | None = Non
         times = np.arange(max(round(clip.duration * fps), 0) + 1) / fps
     else:
         clip = resampled(clip, times)
-    tracks = [_track(track, scene.skeletons[track.skeleton].joints, times) for track in clip.keys]
-    tracks = [*clip.transforms, *tracks]
+    tracks = [*clip.transforms, *(_track(key, scene.skeletons[key.skeleton].joints, times) for key in clip.keys)]
     return replace(clip, fps=fps, has_own_rate=True, frame_count=len(times), transforms=tracks, keys=[])
 
 
@@ -214,7 +213,8 @@ def resampled(clip: Clip, times: Floats) -> Clip:
         )
         for track in clip.transforms
     ]
-    return replace(clip, transforms=transforms, vertices=[replace(t, points=sampled(t.points)) for t in clip.vertices])
+    vertices = [replace(track, points=sampled(track.points)) for track in clip.vertices]
+    return replace(clip, frame_count=len(times), times=None, transforms=transforms, vertices=vertices)
 
 
 def _track(track: KeyTrack, joints: Sequence[Joint], times: Floats) -> TransformTrack:

@@ -176,7 +176,7 @@ def flatten(scene: Scene) -> None:
 
 
 def _rests(node: Node) -> bool:
-    return node.parent < 0 and all(getattr(node, name) == value for name, value in _REST.items())
+    return node.parent < 0 and (node.translation, node.rotation, node.scale) == tuple(_REST.values())
 
 
 def moved(mesh: Mesh, world: Matrix) -> Mesh:

@@ -121,7 +121,7 @@ def fee_request(document: UploadRequest, meshes: list[bytes]) -> dict[str, Any]:
         "texture_folder_id": _NULL_ID,
         "asset_type": "mesh",
         "inventory_type": "object",
-        "name": document.name,
+        "name": document.name.encode("utf-8", "replace").decode(),
         "description": "(No Description)",
         "next_owner_mask": MOVE_COPY_MODIFY_TRANSFER,
         "group_mask": 0,
@@ -149,7 +149,7 @@ def _instance(instance: RequestInstance) -> dict[str, Any]:
         "material": _WOOD,
         "physics_shape_type": instance.physics_shape,
         "mesh": instance.mesh,
-        "mesh_name": instance.name,
+        "mesh_name": instance.name.encode("utf-8", "replace").decode(),
         "face_list": [_face(face) for face in instance.faces],
     }
 

@@ -128,7 +128,7 @@ def from_scene(scene: Scene, options: WriteOptions) -> UploadRequest:
     ]
     built.sort(key=lambda named: named[1].submodel > 0)  # the sort is stable, so the models keep their order
     looks = _Looks(scene)
-    request = UploadRequest((scene.name or (models[0].name if models else "")).encode("utf-8", "replace").decode())
+    request = UploadRequest(scene.name or (models[0].name if models else ""))
     number_of: dict[int, int] = {}
     for name, part in built:
         number = len(request.meshes)
@@ -147,7 +147,7 @@ def _instance(name: str, part: BuiltAsset, mesh: int, looks: _Looks) -> RequestI
     unit_cube = part.unit_cube
     w, x, y, z = matrices_to_quaternions(unit_cube.rotation[None])[0].tolist()
     position, scale = tuple(unit_cube.position.tolist()), tuple(unit_cube.metres.tolist())
-    label = f"{name}{submodel_suffix(part.submodel) if part.submodel else ''}".encode("utf-8", "replace").decode()
+    label = f"{name}{submodel_suffix(part.submodel)}" if part.submodel else name
     faces = [looks.face(material) for material in part.materials]
     shape = NO_SHAPE if part.submodel else _shape(part.asset)
     return RequestInstance(label, mesh, position, (x, y, z, w), scale, shape, faces)

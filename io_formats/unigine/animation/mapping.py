@@ -172,8 +172,7 @@ def with_whole_rate(clip: Clip, report: Report) -> Clip:
         raise ExportError(template, Named("animation", clip.name), last, rate, MOST_FRAMES)
     if clip.frame_count < 2:
         return replace(clip, fps=float(rate))
-    times = np.arange(round(last * rate) + 1) / rate
-    return replace(resampled(clip, times), fps=float(rate), frame_count=len(times))
+    return replace(resampled(clip, np.arange(round(last * rate) + 1) / rate), fps=float(rate))
 
 
 def facts(document: AnimationFile) -> dict[str, Any]:
